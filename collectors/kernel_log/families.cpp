@@ -1,0 +1,145 @@
+#include <array>
+
+#include "collectors/kernel_log/kernel_log.h"
+
+namespace apu {
+namespace {
+
+using prometheus::MetricType;
+
+constexpr MetricInfo kHogs{
+    "apu_workqueue_hog_events_total", MetricType::Counter, "function,module",
+    "Last reported count of work items of this function that held a CPU too long, since boot; the "
+    "true count is not lower (kernel log, workqueue: ... hogged CPU)"};
+constexpr MetricInfo kUpperBound{
+    "apu_workqueue_hog_events_upper_bound", MetricType::Gauge, "function,module",
+    "The true count is below this, since the kernel would have printed; absent after lost records "
+    "(kernel log)"};
+constexpr MetricInfo kDoublings{
+    "apu_workqueue_hog_doublings_total", MetricType::Counter, "function,module",
+    "Binary logarithm of the count above the warning threshold: one for each report that the "
+    "kernel makes of this function (kernel log)"};
+constexpr MetricInfo kReports{"apu_workqueue_hog_reports_total", MetricType::Counter,
+                              "function,module",
+                              "Hog report lines seen; not a count of hogs (kernel log)"};
+constexpr MetricInfo kLastReport{"apu_workqueue_hog_last_report_timestamp_seconds",
+                                 MetricType::Gauge, "function,module",
+                                 "Unix time of the last hog report (kernel log)"};
+constexpr MetricInfo kDoublingInterval{
+    "apu_workqueue_hog_doubling_interval_seconds", MetricType::Gauge, "function,module",
+    "Time in which the count doubles, or the time since the last report if that is longer; from "
+    "count 35 on (kernel log)"};
+constexpr MetricInfo kRate{
+    "apu_workqueue_hog_events_per_second", MetricType::Gauge, "function,module",
+    "Hogs per second between the last two reports, or the most that the silence since then "
+    "allows; absent below two reports (kernel log)"};
+constexpr MetricInfo kThreshold{"apu_workqueue_hog_threshold_seconds", MetricType::Gauge, "",
+                                "CPU time from which a work item is a hog "
+                                "(/sys/module/workqueue/parameters/cpu_intensive_thresh_us)"};
+constexpr MetricInfo kWarningThreshold{
+    "apu_workqueue_hog_warning_threshold", MetricType::Gauge, "",
+    "Count from which the kernel reports hogs; 0 if it does not "
+    "(/sys/module/workqueue/parameters/cpu_intensive_warning_thresh)"};
+constexpr MetricInfo kEvents{"apu_kernel_events_total", MetricType::Counter, "event,gpu",
+                             "Lines of the kernel log that stand for the event (kernel log)"};
+constexpr MetricInfo kBursts{"apu_kernel_event_bursts_total", MetricType::Counter, "event",
+                             "Groups of such lines that are at most 5 seconds apart (kernel log)"};
+constexpr MetricInfo kLastEvent{"apu_kernel_event_last_timestamp_seconds", MetricType::Gauge,
+                                "event", "Unix time of the last such line (kernel log)"};
+constexpr MetricInfo kLines{"apu_kernel_log_lines_total", MetricType::Counter, "",
+                            "Records of the kernel read, this boot (kernel log)"};
+constexpr MetricInfo kLost{"apu_kernel_log_lost_total", MetricType::Counter, "by",
+                           "Records known to be lost before they could be read (kernel log)"};
+constexpr MetricInfo kCoversBoot{
+    "apu_kernel_log_covers_boot", MetricType::Gauge, "",
+    "1 if the log reaches back to the start of this boot, so that its counts are whole, else 0 "
+    "(kernel log)"};
+constexpr std::array kMetrics{
+    kHogs,  kUpperBound, kDoublings,        kReports, kLastReport, kDoublingInterval,
+    kRate,  kThreshold,  kWarningThreshold, kEvents,  kBursts,     kLastEvent,
+    kLines, kLost,       kCoversBoot};
+
+// The work functions of the fault: their counters exist from 0 on.
+constexpr std::array kRestoreWorkers{"amdgpu_amdkfd_restore_userptr_worker",
+                                     "svm_range_restore_work"};
+
+std::optional<double> unix_seconds(const std::optional<TimePoint>& time) {
+  return time ? std::optional(to_unix_seconds(*time)) : std::nullopt;
+}
+
+void add_hogs(MetricWriter& metrics, const KernelLogFacts& facts, TimePoint now) {
+  const HogRule rule = hog_rule(facts);
+  for (const auto& [key, series] : facts.log.hogs()) {
+    const auto& [function, module] = key;
+    const std::uint64_t count = series.count(rule);
+    metrics.set(kHogs, {function, module}, static_cast<double>(count));
+    metrics.set(kUpperBound, {function, module}, series.upper_bound(rule));
+    metrics.set(kDoublings, {function, module}, rule.doublings(count));
+    metrics.set(kReports, {function, module}, static_cast<double>(series.lines()));
+    metrics.set(kLastReport, {function, module}, unix_seconds(series.last_time()));
+    metrics.set(kDoublingInterval, {function, module}, series.doubling_interval(rule, now));
+    metrics.set(kRate, {function, module}, series.rate(rule, now));
+  }
+}
+
+void add_silent_restore_workers(MetricWriter& metrics, const KernelLogFacts& facts) {
+  if (!facts.driver_module || !reports_hogs(facts)) {
+    return;
+  }
+  const std::string& module = *facts.driver_module;
+  for (const char* function : kRestoreWorkers) {
+    if (!facts.log.hogs().contains({function, module})) {
+      metrics.set(kHogs, {function, module}, 0);
+      metrics.set(kDoublings, {function, module}, 0);
+      metrics.set(kReports, {function, module}, 0);
+    }
+  }
+}
+
+void add_events(MetricWriter& metrics, const KernelLogState& log) {
+  for (const EventKind kind : all_event_kinds()) {
+    const std::string_view event = to_label(kind);
+    const auto found = log.events().find(kind);
+    if (found == log.events().end()) {
+      metrics.set(kEvents, {event, ""}, 0);
+      metrics.set(kBursts, {event}, 0);
+      continue;
+    }
+    const EventCounts& counts = found->second;
+    for (const auto& [gpu, lines] : counts.lines) {
+      metrics.set(kEvents, {event, gpu}, static_cast<double>(lines));
+    }
+    metrics.set(kBursts, {event}, static_cast<double>(counts.bursts));
+    metrics.set(kLastEvent, {event}, unix_seconds(counts.last_time));
+  }
+}
+
+void add_coverage(MetricWriter& metrics, const KernelLogState& log) {
+  metrics.set(kLines, static_cast<double>(log.lines()));
+  const auto overrun = log.lost().find("kmsg_overrun");
+  metrics.set(kLost, {"kmsg_overrun"},
+              overrun == log.lost().end() ? 0 : static_cast<double>(overrun->second));
+  metrics.set(kCoversBoot, log.covers_boot() ? 1 : 0);
+}
+
+}  // namespace
+
+Families to_families(const KernelLogFacts& facts, TimePoint now) {
+  constexpr double kMicroseconds = 1e-6;
+  MetricWriter metrics;
+  add_hogs(metrics, facts, now);
+  add_silent_restore_workers(metrics, facts);
+  if (facts.hog_threshold_us) {
+    metrics.set(kThreshold, static_cast<double>(*facts.hog_threshold_us) * kMicroseconds);
+  }
+  metrics.set(kWarningThreshold, facts.hog_warning_threshold);
+  add_events(metrics, facts.log);
+  add_coverage(metrics, facts.log);
+  return metrics.take();
+}
+
+std::span<const MetricInfo> kernel_log_metrics() {
+  return kMetrics;
+}
+
+}  // namespace apu

@@ -1,0 +1,126 @@
+#include "collectors/kernel_log/kernel_log.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "collectors/kernel_log/stream.h"
+#include "collectors/parsers/boot_time.h"
+#include "exporter/file_root.h"
+#include "exporter/text.h"
+
+namespace apu {
+namespace {
+
+std::unique_ptr<LogSource> make_source(const CollectorContext& context) {
+  const std::string& choice = context.kernel_log;
+  const SourceRoots& roots = context.roots;
+  if (choice == "-") {
+    return make_stdin_source(context.clock);
+  }
+  if (choice != "auto" && choice != "kmsg") {
+    return make_file_source(choice, context.clock);
+  }
+  // A fixture has its log in a file. Where it has none, kmsg says that there is no log.
+  const bool file =
+      choice == "auto" && roots.fixture && FileRoot(roots.rootfs).exists("kernel.log");
+  return file ? make_file_source(roots.fixture_log, context.clock) : make_kmsg_source(roots.kmsg);
+}
+
+class KernelLogCollector : public Collector {
+ public:
+  explicit KernelLogCollector(const CollectorContext& context)
+      : clock_(context.clock),
+        sources_(context.sources),
+        sysfs_(context.roots.sysfs),
+        stream_(make_source(context), context.sources, boot_time_reader(context)) {}
+
+  Result<Snapshot> collect() override {
+    auto log = stream_.caught_up_state();
+    if (!sources_.note(stream_.source_name(), log)) {
+      return log.error();
+    }
+    KernelLogFacts facts;
+    facts.log = *std::move(log);
+    facts.hog_threshold_us = read_parameter("cpu_intensive_thresh_us");
+    facts.hog_warning_threshold = read_parameter("cpu_intensive_warning_thresh");
+    facts.driver_module = driver_module();
+    note_report_availability(facts);
+    Families families = to_families(facts, clock_->now());
+    return Snapshot{std::move(facts), std::move(families)};
+  }
+
+ private:
+  static std::function<std::optional<TimePoint>()> boot_time_reader(
+      const CollectorContext& context) {
+    return [procfs = FileRoot(context.roots.procfs)]() -> std::optional<TimePoint> {
+      const auto boot_time = read_boot_time(procfs);  // the host collector reports its errors
+      return boot_time ? std::optional(*boot_time) : std::nullopt;
+    };
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> read_parameter(const std::string& name) const {
+    const std::string file = "module/workqueue/parameters/" + name;
+    const auto text = sysfs_.read(file);
+    if (!text) {
+      return std::nullopt;
+    }
+    const auto value =
+        parse_number<std::uint64_t>(std::string_view(*text).substr(0, text->find('\n')));
+    if (!value) {
+      sources_.parse_error("workqueue_report", fmt::format("{}:1: no number in '{}'", file, *text));
+    }
+    return value;
+  }
+
+  /// A module that is built in has a folder for its parameters, but no size.
+  [[nodiscard]] std::optional<std::string> driver_module() const {
+    if (!sysfs_.exists("module/amdgpu")) {
+      return std::nullopt;
+    }
+    return sysfs_.exists("module/amdgpu/coresize") ? "amdgpu" : "";
+  }
+
+  void note_report_availability(const KernelLogFacts& facts) const {
+    if (reports_hogs(facts)) {
+      sources_.available("workqueue_report");
+    } else {
+      sources_.unavailable("workqueue_report", ErrorKind::kUnsupported);
+    }
+  }
+
+  std::shared_ptr<const Clock> clock_;
+  SourceReporter sources_;
+  FileRoot sysfs_;
+  KernelLogStream stream_;
+};
+
+}  // namespace
+
+bool reports_hogs(const KernelLogFacts& facts) {
+  if (facts.hog_threshold_us == 0U) {
+    return false;  // the mechanism is switched off
+  }
+  return facts.hog_warning_threshold ? *facts.hog_warning_threshold > 0 : !facts.log.hogs().empty();
+}
+
+HogRule hog_rule(const KernelLogFacts& facts) {
+  const auto& threshold = facts.hog_warning_threshold;
+  if (threshold && *threshold > 0) {
+    return HogRule{threshold};
+  }
+  std::vector<std::uint64_t> printed;
+  for (const auto& [key, series] : facts.log.hogs()) {
+    const auto counts = series.printed();
+    printed.insert(printed.end(), counts.begin(), counts.end());
+  }
+  // A kernel that counts hogs but has no T is of the time before T, if its counts do not say more.
+  return facts.hog_threshold_us && !threshold ? guess_hog_rule(printed, HogRule{std::nullopt})
+                                              : guess_hog_rule(printed);
+}
+
+std::unique_ptr<Collector> make_kernel_log_collector(const CollectorContext& context) {
+  return std::make_unique<KernelLogCollector>(context);
+}
+
+}  // namespace apu

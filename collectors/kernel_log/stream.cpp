@@ -1,0 +1,134 @@
+#include "collectors/kernel_log/stream.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <array>
+#include <utility>
+
+#include "exporter/thread.h"
+
+namespace apu {
+namespace {
+
+// How often a log that cannot be polled is asked for more, between the passes that ask anyway.
+constexpr std::chrono::milliseconds kAskInterval{1000};
+
+// The boot time that a stamp is held against moves when the clock is set.
+constexpr std::chrono::seconds kBootTimeSlack{60};
+
+/// The banner comes in the first instant; later ones are text that user space wrote.
+bool starts_boot(const LogRecord& record) {
+  return record.origin == Origin::kKernel && is_boot_banner(record.message) &&
+         record.since_boot.value_or(std::chrono::microseconds(0)) < std::chrono::seconds(1);
+}
+
+}  // namespace
+
+KernelLogStream::KernelLogStream(std::unique_ptr<LogSource> source, SourceReporter sources,
+                                 std::function<std::optional<TimePoint>()> read_boot_time)
+    : source_(std::move(source)),
+      sources_(std::move(sources)),
+      read_boot_time_(std::move(read_boot_time)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { run(); }) {}
+
+KernelLogStream::~KernelLogStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  ::eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+Result<KernelLogState> KernelLogStream::caught_up_state() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t mine = ++requested_;
+  ::eventfd_write(wake_.get(), 1);
+  served_changed_.wait(lock, [&] { return served_ >= mine; });
+  if (status_) {
+    return *status_;
+  }
+  return state_;
+}
+
+void KernelLogStream::run() {
+  set_thread_name("kernel_log-read");
+  boot_time_ = read_boot_time_();
+  while (true) {
+    std::uint64_t requested = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) {
+        return;
+      }
+      requested = requested_;
+    }
+    Status status = source_->drain(*this);
+    const bool failed = status.has_value();
+    {
+      const std::lock_guard lock(mutex_);
+      status_ = std::move(status);
+      served_ = requested;
+    }
+    served_changed_.notify_all();
+    wait_for_more(requested, failed);
+  }
+}
+
+void KernelLogStream::wait_for_more(std::uint64_t served, bool failed) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (requested_ > served || stopping_) {
+      return;
+    }
+  }
+  // A descriptor that gives errors polls readable for ever.
+  const int descriptor = failed ? -1 : source_->poll_descriptor();
+  std::array<pollfd, 2> polled{{{wake_.get(), POLLIN, 0}, {descriptor, POLLIN, 0}}};
+  const auto timeout = descriptor < 0 ? static_cast<int>(kAskInterval.count()) : -1;
+  ::poll(polled.data(), polled.size(), timeout);
+  eventfd_t ignored = 0;
+  ::eventfd_read(wake_.get(), &ignored);
+}
+
+bool KernelLogStream::is_of_earlier_boot(const std::optional<TimePoint>& time) const {
+  return time && boot_time_ && *time < *boot_time_ - kBootTimeSlack;
+}
+
+void KernelLogStream::on_record(const LogRecord& record) {
+  const std::optional<TimePoint> time = resolve_time(record, boot_time_);
+  if (is_of_earlier_boot(time)) {
+    return;
+  }
+  std::optional<KernelLogState::Trouble> trouble;
+  {
+    const std::lock_guard lock(mutex_);
+    if (starts_boot(record)) {
+      state_ = KernelLogState();
+      state_.mark_boot_start();
+    }
+    trouble = state_.fold(record, time);
+  }
+  if (trouble) {
+    sources_.parse_error(source_->name(), "hog report without a count: '" +
+                                              std::string(record.message.substr(0, 200)) + "'");
+  }
+}
+
+void KernelLogStream::on_loss(std::string_view by, std::uint64_t count) {
+  const std::lock_guard lock(mutex_);
+  state_.lose(by, count);
+}
+
+void KernelLogStream::on_boot_start() {
+  const std::lock_guard lock(mutex_);
+  state_.mark_boot_start();
+}
+
+void KernelLogStream::on_unreadable(const std::string& what) {
+  sources_.parse_error(source_->name(), what);
+}
+
+}  // namespace apu

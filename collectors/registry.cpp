@@ -1,0 +1,41 @@
+#include "collectors/registry.h"
+
+#include <array>
+
+#include "collectors/host.h"
+#include "collectors/kernel_log/kernel_log.h"
+#include "collectors/memory.h"
+#include "collectors/pressure.h"
+#include "collectors/process.h"
+#include "collectors/swap.h"
+
+namespace apu {
+
+using std::chrono::seconds;
+
+// The table is explicit because a linker drops self-registering objects from a static library, and
+// because defaults are best read in one place.
+std::span<const CollectorSpec> all_collectors() {
+  static const std::array kCollectors{
+      // name, on by default, period, deadline, on scrape, summary, metrics, make
+      CollectorSpec{"host", true, seconds(60), seconds(5), OnScrape::kUseNewest,
+                    "Boot time, kernel and driver versions", host_metrics(), make_host_collector},
+      CollectorSpec{"kernel_log", true, seconds(1), seconds(10), OnScrape::kUseNewest,
+                    "Hog reports and GPU messages of the kernel log", kernel_log_metrics(),
+                    make_kernel_log_collector},
+      CollectorSpec{"memory", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "Where the RAM is, reclaim, migration, compaction", memory_metrics(),
+                    make_memory_collector},
+      CollectorSpec{"pressure", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "Pressure stall information (PSI)", pressure_metrics(),
+                    make_pressure_collector},
+      CollectorSpec{"process", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "The exporter's own process", process_metrics(), make_process_collector},
+      CollectorSpec{"swap", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "Swap devices, zram, swap traffic, swappiness", swap_metrics(),
+                    make_swap_collector},
+  };
+  return kCollectors;
+}
+
+}  // namespace apu

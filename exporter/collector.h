@@ -1,0 +1,63 @@
+#pragma once
+
+#include <any>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "exporter/clock.h"
+#include "exporter/metric.h"
+#include "exporter/result.h"
+#include "exporter/roots.h"
+#include "exporter/sources.h"
+
+namespace apu {
+
+class Store;
+
+/// What one pass found. Immutable once it is in the store.
+struct Snapshot {
+  std::any facts;  ///< the collector's own struct, in the kernel's terms; what derived ones read
+  Families families;
+};
+
+/// One pass reads, parses and maps; what must survive a pass (a cursor, counts) is a member.
+class Collector {
+ public:
+  virtual ~Collector() = default;
+
+  /// One pass: everything, or the reason there is nothing. May block for ever. Called from one
+  /// thread, never from a scrape.
+  virtual Result<Snapshot> collect() = 0;
+};
+
+/// All that a collector is made from.
+struct CollectorContext {
+  SourceRoots roots;
+  std::shared_ptr<const Clock> clock;
+  SourceReporter sources;
+  std::shared_ptr<const Store> store;  ///< the newest facts of the others, for derived collectors
+  std::string kernel_log;              ///< --kernel-log
+};
+
+/// How a scrape treats a collector whose snapshot is over a second old.
+enum class OnScrape {
+  kUseNewest,  ///< takes the newest snapshot as it is
+  kRefresh,    ///< asks for a pass and waits for it, 20 ms at most: cheap reads that cannot block
+};
+
+/// One row of the table in collectors/registry.cpp.
+struct CollectorSpec {
+  std::string_view name;  ///< label value and flag: --collector.NAME
+  bool enabled_by_default;
+  std::chrono::milliseconds period;
+  std::chrono::milliseconds deadline;  ///< past it a pass is overdue; nothing is killed
+  OnScrape on_scrape;
+  std::string_view summary;  ///< one line for --help and README.md
+  std::span<const MetricInfo> metrics;
+  std::unique_ptr<Collector> (*make)(const CollectorContext&);
+};
+
+}  // namespace apu

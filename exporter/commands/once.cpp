@@ -1,0 +1,49 @@
+#include "exporter/commands/once.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "exporter/assembly.h"
+#include "exporter/log.h"
+
+namespace apu {
+namespace {
+
+constexpr std::chrono::seconds kCollectWait{5};
+constexpr std::chrono::milliseconds kStopWait{300};
+
+bool found_anything(const Runner& runner) {
+  const std::vector<CollectorView> views = runner.view();
+  return std::any_of(views.begin(), views.end(),
+                     [](const CollectorView& view) { return view.snapshot != nullptr; });
+}
+
+}  // namespace
+
+Outcome once(const Options& options, std::span<const CollectorSpec> known) {
+  auto exporter = assemble(options, known);
+  if (!exporter) {
+    log::error("Cannot start", {{"err", exporter.error().message}});
+    return {1, true};
+  }
+  Runner& runner = *exporter->runner;
+  runner.start();
+  runner.wait_ready(kCollectWait);
+  if (exporter->replay) {
+    if (const Status error = exporter->replay->play(runner, /*wait=*/false)) {
+      log::error("Replay failed", {{"err", error->message}});
+    }
+  }
+  const bool found = found_anything(runner);
+  const std::string page = exporter->endpoints->exposition();
+  std::fwrite(page.data(), 1, page.size(), stdout);
+  std::fflush(stdout);
+  if (!found) {
+    log::error("Nothing could be collected");
+  }
+  return {found ? 0 : 1, runner.stop(kStopWait)};
+}
+
+}  // namespace apu

@@ -1,0 +1,64 @@
+#include "exporter/file_root.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "exporter/descriptor.h"
+
+namespace apu {
+
+Result<std::string> FileRoot::read(std::string_view relative) const {
+  const std::string path = path_of(relative).string();
+  // No O_NONBLOCK: a file that does not answer must look stuck, not empty.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) {
+    return error_from_errno(errno, "open " + path);
+  }
+  std::string content;
+  std::array<char, 16384> piece{};
+  while (true) {
+    const ssize_t count = ::read(file.get(), piece.data(), piece.size());
+    if (count == 0) {
+      return content;
+    }
+    if (count < 0 && errno != EINTR) {
+      return error_from_errno(errno, "read " + path);
+    }
+    if (count > 0) {
+      content.append(piece.data(), static_cast<size_t>(count));
+    }
+    if (content.size() > kMaxFileBytes) {
+      return Error{ErrorKind::kMalformed,
+                   fmt::format("read {}: larger than {} bytes", path, kMaxFileBytes)};
+    }
+  }
+}
+
+Result<std::vector<std::string>> FileRoot::list(std::string_view relative) const {
+  const std::filesystem::path path = path_of(relative);
+  std::error_code error;
+  std::vector<std::string> names;
+  std::filesystem::directory_iterator entry(path, error);
+  const std::filesystem::directory_iterator end;
+  while (!error && entry != end) {
+    names.push_back(entry->path().filename().string());
+    entry.increment(error);
+  }
+  if (error) {
+    return error_from_errno(error.value(), "list " + path.string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool FileRoot::exists(std::string_view relative) const {
+  std::error_code error;
+  return std::filesystem::exists(path_of(relative), error);
+}
+
+}  // namespace apu

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exporter/result.h"
+
+namespace apu {
+
+/// Reads files below one directory: the only way a collector touches the file system. May block
+/// for ever, so it is used in a collector's pass and never in a scrape.
+class FileRoot {
+ public:
+  /// No file of procfs or sysfs that we read comes near it; a larger one is an error, never cut.
+  static constexpr size_t kMaxFileBytes = size_t{1} << 20;
+
+  explicit FileRoot(std::filesystem::path root) : root_(std::move(root)) {}
+
+  /// The whole file. The kernel returns some files in pieces of 4 KiB (vmstat), so it reads until
+  /// the end; st_size means nothing there.
+  /// Errors: by errno; kMalformed for a file over kMaxFileBytes.
+  [[nodiscard]] Result<std::string> read(std::string_view relative) const;
+
+  /// The names in a directory, sorted, without "." and "..".
+  [[nodiscard]] Result<std::vector<std::string>> list(std::string_view relative) const;
+
+  /// Whether the path exists. False as well where the parent may not be searched.
+  [[nodiscard]] bool exists(std::string_view relative) const;
+
+  [[nodiscard]] std::filesystem::path path_of(std::string_view relative) const {
+    return root_ / relative;
+  }
+
+ private:
+  std::filesystem::path root_;
+};
+
+}  // namespace apu

@@ -1,0 +1,49 @@
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "collectors/registry.h"
+#include "exporter/commands/once.h"
+#include "exporter/commands/serve.h"
+#include "exporter/log.h"
+#include "exporter/options.h"
+#include "exporter/thread.h"
+
+namespace {
+
+/// So that every thread has them blocked, and the main thread alone takes them.
+void block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int leave(const apu::Outcome& outcome) {
+  constexpr std::chrono::milliseconds kFlushWait{100};
+  apu::log::flush(kFlushWait);
+  if (!outcome.clean) {
+    std::quick_exit(outcome.exit_code);  // a stuck thread still uses what destructors would take
+  }
+  return outcome.exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const apu::CommandLine command_line = apu::parse_command_line(argc, argv, apu::all_collectors());
+  if (!command_line.options) {
+    std::fputs(command_line.output.c_str(), stdout);
+    std::fputs(command_line.error.c_str(), stderr);
+    return command_line.exit_code;
+  }
+  const apu::Options& options = *command_line.options;
+  block_signals();
+  apu::use_small_thread_stacks();
+  apu::log::start(options.log_level, options.log_format);
+  return leave(options.once ? apu::once(options, apu::all_collectors())
+                            : apu::serve(options, apu::all_collectors()));
+}

@@ -1,0 +1,329 @@
+#include "exporter/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "exporter/config_file.h"
+#include "exporter/duration.h"
+#include "exporter/health.h"
+
+namespace apu {
+namespace {
+
+constexpr int kUsageError = 2;
+constexpr std::string_view kProgram = "apu_exporter";
+constexpr std::string_view kDefaultAddress = ":10151";
+
+// More threads than any scraper needs, and few enough to fit under a unit's TasksMax.
+constexpr unsigned kMaxMaxRequests = 1000;
+
+constexpr std::chrono::milliseconds kShortestPeriod{100};
+
+/// What CLI11 fills in for one collector.
+struct CollectorFlags {
+  bool enabled = false;
+  CLI::Option* switched = nullptr;
+  std::string period;
+};
+
+/// What CLI11 fills in, still unchecked across options.
+struct RawOptions {
+  std::vector<std::string> listen;
+  std::string telemetry_path = "/metrics";
+  unsigned max_requests = 40;
+  bool disable_exporter_metrics = false;
+  bool disable_defaults = false;
+  std::deque<CollectorFlags> collectors;  // CLI11 keeps references: a deque does not move them
+  std::map<std::string, std::string> paths;
+  std::string kernel_log = "auto";
+  std::string log_level = "info";
+  std::string log_format = "logfmt";
+  std::string config_file;
+  std::string replay_frames;
+  double replay_speed = 1;
+  bool once = false;
+};
+
+template <typename T>
+std::string message_of(const Result<T>& result) {
+  return result ? std::string() : result.error().message;
+}
+
+std::string check_listen_address(const std::string& text) {
+  return message_of(parse_listen_address(text));
+}
+
+std::string check_telemetry_path(const std::string& path) {
+  const bool usable = path.starts_with('/') && !path.starts_with("/-/") &&
+                      path.find_first_of("?# ") == std::string::npos;
+  return usable ? "" : fmt::format("'{}' is not an absolute path outside /-/", path);
+}
+
+std::string check_period(const std::string& text) {
+  const auto period = parse_duration(text);
+  if (!period) {
+    return period.error().message;
+  }
+  return *period >= kShortestPeriod ? "" : fmt::format("'{}' is shorter than 100ms", text);
+}
+
+std::string check_kernel_log(const std::string& choice) {
+  std::error_code error;
+  if (choice == "journal" || std::filesystem::is_directory(choice, error)) {
+    return fmt::format("'{}': this version reads the kernel log from kmsg or a file only", choice);
+  }
+  return choice.empty() ? "needs auto, kmsg, a file or -" : "";
+}
+
+std::string check_directory(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error) ? ""
+                                                    : fmt::format("'{}' is no directory", path);
+}
+
+void add_web_options(CLI::App& app, RawOptions& raw) {
+  app.add_option(
+         "--web.listen-address", raw.listen,
+         fmt::format("Address to listen on, host:port or :port; repeatable ({})", kDefaultAddress))
+      ->type_name("ADDRESS")
+      ->allow_extra_args(false)
+      ->check(check_listen_address)
+      ->group("Web");
+  app.add_option("--web.telemetry-path", raw.telemetry_path, "Path of the metrics")
+      ->capture_default_str()
+      ->type_name("PATH")
+      ->check(check_telemetry_path)
+      ->group("Web");
+  app.add_option("--web.max-requests", raw.max_requests, "Most scrapes at a time; 0 for no limit")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(0U, kMaxMaxRequests))
+      ->group("Web");
+  app.add_flag("--web.disable-exporter-metrics", raw.disable_exporter_metrics,
+               "Leave out metrics about the exporter itself (process_*)")
+      ->group("Web");
+}
+
+void add_collector_options(CLI::App& app, RawOptions& raw,
+                           std::span<const CollectorSpec> collectors) {
+  app.add_flag("--collector.disable-defaults", raw.disable_defaults,
+               "Run only the collectors that are switched on by --collector.NAME")
+      ->group("Collectors");
+  for (const CollectorSpec& spec : collectors) {
+    CollectorFlags& flags = raw.collectors.emplace_back();
+    flags.switched =
+        app.add_flag(fmt::format("--collector.{0},!--no-collector.{0}", spec.name), flags.enabled,
+                     fmt::format("{} ({})", spec.summary, spec.enabled_by_default ? "on" : "off"))
+            ->group("Collectors");
+    app.add_option(fmt::format("--collector.{}.period", spec.name), flags.period,
+                   fmt::format("Time between its passes ({})", format_duration(spec.period)))
+        ->type_name("DURATION")
+        ->check(check_period)
+        ->group("Collectors");
+  }
+}
+
+void add_path_options(CLI::App& app, RawOptions& raw) {
+  constexpr std::pair<std::string_view, std::string_view> kPaths[] = {
+      {"rootfs", "Where the host's root is seen; the others follow from it (/)"},
+      {"procfs", "proc (ROOTFS/proc)"},
+      {"sysfs", "sysfs (ROOTFS/sys)"},
+      {"debugfs", "debugfs (SYSFS/kernel/debug)"},
+      {"cgroupfs", "cgroup v2 (SYSFS/fs/cgroup)"},
+      {"kmsg", "kernel log device (ROOTFS/dev/kmsg)"},
+      {"journal", "journal directory (ROOTFS/var/log/journal and ROOTFS/run/log/journal)"}};
+  for (const auto& [name, help] : kPaths) {
+    app.add_option(fmt::format("--path.{}", name), raw.paths[std::string(name)], std::string(help))
+        ->type_name("PATH")
+        ->group("Paths");
+  }
+}
+
+void add_log_options(CLI::App& app, RawOptions& raw) {
+  app.add_option("--kernel-log", raw.kernel_log,
+                 "Kernel log to read: auto, kmsg, a file (followed over rotation), - for stdin")
+      ->capture_default_str()
+      ->type_name("SOURCE")
+      ->check(check_kernel_log);
+  app.add_option("--log.level", raw.log_level, "Least severe level to log")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->type_name("LEVEL");
+  app.add_option("--log.format", raw.log_format, "Format of log lines")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"logfmt", "json"}))
+      ->type_name("FORMAT");
+}
+
+void add_run_options(CLI::App& app, RawOptions& raw) {
+  app.add_option("--config.file", raw.config_file,
+                 "YAML map of option names to values; the command line overrides it")
+      ->type_name("FILE")
+      ->configurable(false);
+  app.add_flag("--once", raw.once, "Print one complete exposition and exit; 1 if it is empty");
+  // For demonstrations and tests: hidden, that is, in no group.
+  app.add_option("--replay.frames", raw.replay_frames)->check(check_directory)->group("");
+  app.add_option("--replay.speed", raw.replay_speed)->check(CLI::PositiveNumber)->group("");
+}
+
+Status apply_entry(CLI::App& app, const ConfigEntry& entry) {
+  CLI::Option* option = app.get_option_no_throw("--" + entry.name);
+  if (option == nullptr || !option->get_configurable()) {
+    return Error{ErrorKind::kMalformed, fmt::format("unknown option '{}'", entry.name)};
+  }
+  if (option->count() > 0) {
+    return std::nullopt;  // the command line has the last word
+  }
+  const bool is_flag = option->get_expected_min() == 0;
+  if (entry.values.size() > 1 && option->get_items_expected_max() <= 1) {
+    return Error{ErrorKind::kMalformed, fmt::format("'{}' takes one value", entry.name)};
+  }
+  try {
+    if (is_flag) {
+      option->add_result(option->get_flag_value(entry.name, entry.values.front()));
+    } else {
+      option->add_result(entry.values);
+    }
+    option->run_callback();
+  } catch (const CLI::Error& error) {
+    return Error{ErrorKind::kMalformed, error.what()};
+  }
+  return std::nullopt;
+}
+
+Status apply_config_file(CLI::App& app, const std::string& path) {
+  const auto entries = read_config_file(path);
+  if (!entries) {
+    return Error{entries.error().kind, "--config.file: " + entries.error().message};
+  }
+  for (const ConfigEntry& entry : *entries) {
+    if (const Status error = apply_entry(app, entry)) {
+      return Error{error->kind, fmt::format("{}:{}: {}", path, entry.line, error->message)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<ListenAddress> listen_addresses(const std::vector<std::string>& texts) {
+  std::vector<ListenAddress> addresses;
+  for (const std::string& text : texts) {
+    if (auto address = parse_listen_address(text)) {  // checked already
+      addresses.push_back(*std::move(address));
+    }
+  }
+  return addresses;
+}
+
+bool shall_run(const RawOptions& raw, const CollectorSpec& spec, const CollectorFlags& flags) {
+  if (spec.name == "process" && raw.disable_exporter_metrics) {
+    return false;
+  }
+  if (flags.switched->count() > 0) {
+    return flags.enabled;
+  }
+  return spec.enabled_by_default && !raw.disable_defaults;
+}
+
+std::vector<EnabledCollector> enabled_collectors(const RawOptions& raw,
+                                                 std::span<const CollectorSpec> specs) {
+  std::vector<EnabledCollector> enabled;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const CollectorFlags& flags = raw.collectors[i];
+    if (shall_run(raw, specs[i], flags)) {
+      const auto period = parse_duration(flags.period);
+      enabled.push_back({specs[i], period ? *period : specs[i].period});
+    }
+  }
+  return enabled;
+}
+
+PathOptions path_options(const RawOptions& raw) {
+  const auto given = [&](const char* name) -> std::optional<std::filesystem::path> {
+    const std::string& path = raw.paths.at(name);
+    return path.empty() ? std::nullopt : std::optional<std::filesystem::path>(path);
+  };
+  return {given("rootfs").value_or("/"),
+          given("procfs"),
+          given("sysfs"),
+          given("debugfs"),
+          given("cgroupfs"),
+          given("kmsg"),
+          given("journal")};
+}
+
+log::Level log_level(const std::string& text) {
+  const std::map<std::string_view, log::Level> levels{{"debug", log::Level::kDebug},
+                                                      {"info", log::Level::kInfo},
+                                                      {"warn", log::Level::kWarn},
+                                                      {"error", log::Level::kError}};
+  return levels.at(text);
+}
+
+Options to_options(const RawOptions& raw, std::span<const CollectorSpec> specs) {
+  Options options;
+  options.listen =
+      listen_addresses(raw.listen.empty() ? std::vector{std::string(kDefaultAddress)} : raw.listen);
+  options.telemetry_path = raw.telemetry_path;
+  options.max_requests = raw.max_requests;
+  options.collectors = enabled_collectors(raw, specs);
+  options.paths = path_options(raw);
+  options.kernel_log = raw.kernel_log;
+  options.log_level = log_level(raw.log_level);
+  options.log_format = raw.log_format == "json" ? log::Format::kJson : log::Format::kLogfmt;
+  options.once = raw.once;
+  if (!raw.replay_frames.empty()) {
+    options.replay_frames = raw.replay_frames;
+  }
+  options.replay_speed = raw.replay_speed;
+  return options;
+}
+
+CommandLine usage_error(std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  return {std::nullopt, kUsageError, "", fmt::format("{}: {}\n", kProgram, message)};
+}
+
+std::string version_text() {
+  return fmt::format("{}, version {} (revision: {}, compiler: {})\n", kProgram, version(),
+                     revision(), compiler());
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv,
+                               std::span<const CollectorSpec> collectors) {
+  CLI::App app("Prometheus exporter for hosts whose AMD GPU shares memory with the CPU",
+               std::string(kProgram));
+  app.set_help_flag("-h,--help", "Print this help and exit")->configurable(false);
+  app.set_version_flag("--version", version_text(), "Print the version and exit")
+      ->configurable(false);
+  RawOptions raw;
+  add_web_options(app, raw);
+  add_collector_options(app, raw, collectors);
+  add_path_options(app, raw);
+  add_log_options(app, raw);
+  add_run_options(app, raw);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return {std::nullopt, 0, app.help(), ""};
+  } catch (const CLI::CallForVersion&) {
+    return {std::nullopt, 0, version_text(), ""};
+  } catch (const CLI::Error& error) {
+    return usage_error(error.what());
+  }
+  if (!raw.config_file.empty()) {
+    if (const Status error = apply_config_file(app, raw.config_file)) {
+      return usage_error(error->message);
+    }
+  }
+  return {to_options(raw, collectors), 0, "", ""};
+}
+
+}  // namespace apu

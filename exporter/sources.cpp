@@ -1,0 +1,92 @@
+#include "exporter/sources.h"
+
+#include <array>
+
+#include "exporter/log.h"
+
+namespace apu {
+namespace {
+
+using prometheus::MetricType;
+
+constexpr MetricInfo kAvailable{"apu_source_available", MetricType::Gauge, "source",
+                                "1 if the source of data can be read, 0 if not; the reason is in "
+                                "apu_source_unavailable_info (exporter)"};
+constexpr MetricInfo kUnavailable{"apu_source_unavailable_info", MetricType::Gauge, "source,reason",
+                                  "1, only while the source cannot be read (exporter)"};
+constexpr MetricInfo kParseErrors{"apu_parse_errors_total", MetricType::Counter, "source",
+                                  "Pieces of input that could not be read (exporter)"};
+constexpr std::array kMetrics{kAvailable, kUnavailable, kParseErrors};
+
+}  // namespace
+
+std::span<const MetricInfo> source_metrics() {
+  return kMetrics;
+}
+
+void SourceBoard::set_available(const std::string& collector, const std::string& source) {
+  const std::lock_guard lock(mutex_);
+  states_[{source, collector}] = std::nullopt;
+}
+
+void SourceBoard::set_unavailable(const std::string& collector, const std::string& source,
+                                  ErrorKind reason) {
+  const std::lock_guard lock(mutex_);
+  states_[{source, collector}] = reason;
+}
+
+void SourceBoard::expect_parse_errors(const std::string& source) {
+  const std::lock_guard lock(mutex_);
+  parse_errors_.try_emplace(source);
+}
+
+bool SourceBoard::count_parse_error(const std::string& source, const std::string& message) {
+  const std::lock_guard lock(mutex_);
+  ParseErrors& errors = parse_errors_[source];
+  errors.count += 1;
+  return std::exchange(errors.last_message, message) != message;
+}
+
+Families SourceBoard::families() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, std::optional<ErrorKind>> merged;
+  for (const auto& [key, state] : states_) {
+    auto& source = merged.try_emplace(key.first, std::nullopt).first->second;
+    source = source ? source : state;
+  }
+  MetricWriter metrics;
+  for (const auto& [source, reason] : merged) {
+    metrics.set(kAvailable, {source}, reason ? 0 : 1);
+    if (reason) {
+      metrics.set(kUnavailable, {source, to_label(*reason)}, 1);
+    }
+  }
+  for (const auto& [source, errors] : parse_errors_) {
+    metrics.set(kParseErrors, {source}, static_cast<double>(errors.count));
+  }
+  return metrics.take();
+}
+
+void SourceReporter::available(const std::string& source) const {
+  board_->set_available(collector_, source);
+  board_->expect_parse_errors(source);
+}
+
+void SourceReporter::unavailable(const std::string& source, ErrorKind reason) const {
+  board_->set_unavailable(collector_, source, reason);
+}
+
+void SourceReporter::parse_error(const std::string& source, const std::string& message) const {
+  if (board_->count_parse_error(source, message)) {
+    log::warn("Input could not be read", {{"collector", collector_}, {"err", message}});
+  }
+}
+
+void SourceReporter::failed(const std::string& source, const Error& error) const {
+  unavailable(source, error.kind);
+  if (error.kind == ErrorKind::kMalformed) {
+    parse_error(source, error.message);
+  }
+}
+
+}  // namespace apu

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "exporter/metric.h"
+#include "exporter/result.h"
+
+namespace apu {
+
+/// What all collectors found out about their sources: which are there, why others are not, and
+/// how much input could not be read. Outlives failed passes. Thread-safe.
+class SourceBoard {
+ public:
+  void set_available(const std::string& collector, const std::string& source);
+  void set_unavailable(const std::string& collector, const std::string& source, ErrorKind reason);
+
+  /// Makes apu_parse_errors_total{source} exist, at 0 if it is new.
+  void expect_parse_errors(const std::string& source);
+
+  /// Counts one. Returns whether `message` differs from the source's last one.
+  bool count_parse_error(const std::string& source, const std::string& message);
+
+  /// A source is available if no collector that uses it says otherwise.
+  [[nodiscard]] Families families() const;
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // source, collector
+
+  struct ParseErrors {
+    std::uint64_t count = 0;
+    std::string last_message;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<Key, std::optional<ErrorKind>> states_;  // nullopt: available
+  std::map<std::string, ParseErrors> parse_errors_;
+};
+
+/// A collector's handle on the board. Cheap to copy, safe to use from several threads.
+class SourceReporter {
+ public:
+  SourceReporter(std::shared_ptr<SourceBoard> board, std::string collector)
+      : board_(std::move(board)), collector_(std::move(collector)) {}
+
+  void available(const std::string& source) const;
+  void unavailable(const std::string& source, ErrorKind reason) const;
+
+  /// Counts input of `source` that could not be read, and logs `message`, which names file and
+  /// line; the same message is not logged twice in a row.
+  void parse_error(const std::string& source, const std::string& message) const;
+
+  /// Notes whether `result` came: the source is available, or is not for the error's reason
+  /// (kMalformed is counted as a parse error too). Returns whether it came.
+  template <typename T>
+  bool note(const std::string& source, const Result<T>& result) const {
+    if (result) {
+      available(source);
+      return true;
+    }
+    failed(source, result.error());
+    return false;
+  }
+
+ private:
+  void failed(const std::string& source, const Error& error) const;
+
+  std::shared_ptr<SourceBoard> board_;
+  std::string collector_;
+};
+
+/// The metrics of SourceBoard::families.
+std::span<const MetricInfo> source_metrics();
+
+}  // namespace apu

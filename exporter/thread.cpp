@@ -1,0 +1,63 @@
+#include "exporter/thread.h"
+
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "exporter/log.h"
+
+namespace apu {
+namespace {
+
+constexpr unsigned kFirstOwnDescriptor = 3;
+
+// The deepest stack measured (yaml-cpp and CLI11 run in main) is under 100 KiB; sanitizers
+// multiply frames, so they keep the default.
+constexpr size_t kSmallStackBytes = size_t{512} << 10;
+
+}  // namespace
+
+void start_detached_thread(std::string_view name, std::function<void()> body) {
+  std::thread([name = std::string(name), body = std::move(body)] {
+    set_thread_name(name);
+    body();
+  }).detach();
+}
+
+void set_thread_name(std::string_view name) {
+  constexpr size_t kMaxName = 15;
+  pthread_setname_np(pthread_self(), std::string(name.substr(0, kMaxName)).c_str());
+}
+
+void own_descriptor_table() {
+  if (::close_range(kFirstOwnDescriptor, ~0U, CLOSE_RANGE_UNSHARE) == 0) {
+    return;
+  }
+  const std::string reason = std::generic_category().message(errno);
+  static std::once_flag logged;
+  std::call_once(logged, [&] {
+    log::warn("Threads share one descriptor table: a thread stuck in the kernel may keep the port",
+              {{"err", reason}});
+  });
+}
+
+void use_small_thread_stacks() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(APU_SANITIZED)
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) {
+    return;
+  }
+  pthread_attr_setstacksize(&attributes, kSmallStackBytes);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+#endif
+}
+
+}  // namespace apu
