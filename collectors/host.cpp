@@ -22,10 +22,9 @@ constexpr MetricInfo kBootTime{"apu_boot_time_seconds", MetricType::Gauge, "",
 constexpr std::array kMetrics{kInfo, kBootTime};
 
 /// The first line of a file, empty if it cannot be read: none of these files must exist.
-std::string first_line(const FileRoot& root, std::string_view file) {
+std::string line_in(const FileRoot& root, std::string_view file) {
   const auto text = root.read(file);
-  return text ? std::string(trim(std::string_view(*text).substr(0, text->find('\n'))))
-              : std::string();
+  return text ? std::string(trim(first_line(*text))) : std::string();
 }
 
 class HostCollector : public Collector {
@@ -41,10 +40,10 @@ class HostCollector : public Collector {
     if (!sources_.note("procfs", boot_time)) {
       return boot_time.error();
     }
-    HostFacts facts{*boot_time, first_line(procfs_, "sys/kernel/osrelease"),
-                    first_line(sysfs_, "module/amdgpu/version"),
-                    first_line(rootfs_, "opt/rocm/.info/version"),
-                    first_line(sysfs_, "class/dmi/id/product_name")};
+    HostFacts facts{*boot_time, line_in(procfs_, "sys/kernel/osrelease"),
+                    line_in(sysfs_, "module/amdgpu/version"),
+                    line_in(rootfs_, "opt/rocm/.info/version"),
+                    line_in(sysfs_, "class/dmi/id/product_name")};
     Families families = to_families(facts);
     return Snapshot{std::move(facts), std::move(families)};
   }

@@ -166,8 +166,7 @@ class SwapCollector : public Collector {
     if (!text) {
       return;  // hidden in some containers
     }
-    facts.swappiness =
-        parse_number<std::uint64_t>(std::string_view(*text).substr(0, text->find('\n')));
+    facts.swappiness = parse_number<std::uint64_t>(first_line(*text));
     if (!facts.swappiness) {
       sources_.parse_error("procfs", fmt::format("sys/vm/swappiness:1: no number in '{}'", *text));
     }

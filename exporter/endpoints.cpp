@@ -42,6 +42,7 @@ class InFlight {
 
 std::vector<std::string> names_of(const std::vector<CollectorView>& views) {
   std::vector<std::string> names;
+  names.reserve(views.size());
   for (const CollectorView& view : views) {
     names.emplace_back(view.name);
   }

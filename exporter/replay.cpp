@@ -55,8 +55,7 @@ Result<TimePoint> read_fixture_time(const std::filesystem::path& file) {
   if (!text) {
     return text.error();
   }
-  const std::string_view line = std::string_view(*text).substr(0, text->find('\n'));
-  const auto seconds = parse_number<double>(trim(line));
+  const auto seconds = parse_number<double>(trim(first_line(*text)));
   if (!seconds) {
     return Error{ErrorKind::kMalformed, fmt::format("{}:1: not Unix seconds", file.string())};
   }
@@ -140,7 +139,7 @@ Status Replay::play(Runner& runner, bool wait) {
       std::this_thread::sleep_for(std::max(gap / speed_, std::chrono::duration<double>(0)));
     }
     shown = frame.time;
-    if (const Status error = show(frame)) {
+    if (Status error = show(frame)) {
       return error;
     }
     if (!runner.pass_all(kFrameWait)) {

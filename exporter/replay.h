@@ -22,8 +22,8 @@ class Replay {
   /// Errors: no frame in `frames`, a frame without a valid `time`, no room for the link.
   static Result<Replay> open(const std::filesystem::path& frames, double speed);
 
-  Replay(Replay&&) noexcept;
-  Replay& operator=(Replay&&) noexcept;
+  Replay(Replay&& other) noexcept;
+  Replay& operator=(Replay&& other) noexcept;
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
   ~Replay();

@@ -60,7 +60,7 @@ class SourceReporter {
   /// Notes whether `result` came: the source is available, or is not for the error's reason
   /// (kMalformed is counted as a parse error too). Returns whether it came.
   template <typename T>
-  bool note(const std::string& source, const Result<T>& result) const {
+  [[nodiscard]] bool note(const std::string& source, const Result<T>& result) const {
     if (result) {
       available(source);
       return true;

@@ -40,6 +40,10 @@ bool is_control(std::string_view sequence) {
 
 }  // namespace
 
+std::string_view first_line(std::string_view text) {
+  return text.substr(0, text.find('\n'));
+}
+
 std::string_view trim(std::string_view text) {
   const size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) {

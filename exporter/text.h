@@ -20,6 +20,9 @@ void for_each_line(std::string_view text, Visit visit) {
   }
 }
 
+/// `text` up to its first newline.
+std::string_view first_line(std::string_view text);
+
 /// Blanks and TABs at both ends removed.
 std::string_view trim(std::string_view text);
 

@@ -65,8 +65,7 @@ class KernelLogCollector : public Collector {
     if (!text) {
       return std::nullopt;
     }
-    const auto value =
-        parse_number<std::uint64_t>(std::string_view(*text).substr(0, text->find('\n')));
+    const auto value = parse_number<std::uint64_t>(first_line(*text));
     if (!value) {
       sources_.parse_error("workqueue_report", fmt::format("{}:1: no number in '{}'", file, *text));
     }

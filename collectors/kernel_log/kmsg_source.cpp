@@ -8,6 +8,7 @@
 
 #include "collectors/kernel_log/source.h"
 #include "exporter/descriptor.h"
+#include "exporter/text.h"
 
 namespace apu {
 namespace {
@@ -64,7 +65,7 @@ class KmsgSource : public LogSource {
   }
 
   void take(std::string_view text, LogSink& sink) {
-    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::string_view line = first_line(text);
     const ParsedLine parsed = parse_log_line(line, TimePoint());
     if (parsed.kind != LineKind::kRecord || !parsed.record.sequence) {
       sink.on_unreadable(fmt::format("{}: after record {}: not a record: '{}'", device_.string(),

@@ -38,7 +38,7 @@ class KernelLogStream : private LogSink {
  private:
   void run();
   void wait_for_more(std::uint64_t served, bool failed);
-  bool is_of_earlier_boot(const std::optional<TimePoint>& time) const;
+  [[nodiscard]] bool is_of_earlier_boot(const std::optional<TimePoint>& time) const;
 
   void on_record(const LogRecord& record) override;
   void on_loss(std::string_view by, std::uint64_t count) override;

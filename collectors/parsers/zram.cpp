@@ -17,7 +17,7 @@ bool is_zram_name(std::string_view name) {
 
 Result<std::uint64_t> parse_zram_memory_used(std::string_view text) {
   constexpr size_t kMemoryUsedColumn = 2;
-  const auto fields = split_fields(text.substr(0, text.find('\n')));
+  const auto fields = split_fields(first_line(text));
   if (fields.size() > kMemoryUsedColumn) {
     if (const auto value = parse_number<std::uint64_t>(fields[kMemoryUsedColumn])) {
       return *value;
