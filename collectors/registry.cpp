@@ -4,6 +4,7 @@
 
 #include "collectors/host.h"
 #include "collectors/kernel_log/kernel_log.h"
+#include "collectors/kworkers.h"
 #include "collectors/memory.h"
 #include "collectors/pressure.h"
 #include "collectors/process.h"
@@ -23,6 +24,9 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"kernel_log", true, seconds(1), seconds(10), OnScrape::kUseNewest,
                     "Hog reports and GPU messages of the kernel log", kernel_log_metrics(),
                     make_kernel_log_collector},
+      CollectorSpec{"kworkers", true, seconds(15), seconds(5), OnScrape::kUseNewest,
+                    "CPU time of kworkers, which bounds the rate of hogs", kworkers_metrics(),
+                    make_kworkers_collector},
       CollectorSpec{"memory", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Where the RAM is, reclaim, migration, compaction", memory_metrics(),
                     make_memory_collector},

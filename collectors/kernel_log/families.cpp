@@ -31,8 +31,8 @@ constexpr MetricInfo kDoublingInterval{
     "count 35 on (kernel log)"};
 constexpr MetricInfo kRate{
     "apu_workqueue_hog_events_per_second", MetricType::Gauge, "function,module",
-    "Hogs per second between the last two reports, or the most that the silence since then "
-    "allows; absent below two reports (kernel log)"};
+    "Hogs per second between the last two reports, or the most that the silence since then or the "
+    "CPU time of kworkers allows; absent below two reports (kernel log, /proc/PID/stat)"};
 constexpr MetricInfo kThreshold{"apu_workqueue_hog_threshold_seconds", MetricType::Gauge, "",
                                 "CPU time from which a work item is a hog "
                                 "(/sys/module/workqueue/parameters/cpu_intensive_thresh_us)"};
@@ -78,7 +78,7 @@ void add_hogs(MetricWriter& metrics, const KernelLogFacts& facts, TimePoint now)
     metrics.set(kReports, {function, module}, static_cast<double>(series.lines()));
     metrics.set(kLastReport, {function, module}, unix_seconds(series.last_time()));
     metrics.set(kDoublingInterval, {function, module}, series.doubling_interval(rule, now));
-    metrics.set(kRate, {function, module}, series.rate(rule, now));
+    metrics.set(kRate, {function, module}, live_hog_rate(facts, series, now));
   }
 }
 

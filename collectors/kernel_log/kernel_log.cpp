@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "collectors/kernel_log/stream.h"
+#include "collectors/kworkers.h"
 #include "collectors/parsers/boot_time.h"
 #include "exporter/file_root.h"
+#include "exporter/store.h"
 #include "exporter/text.h"
 
 namespace apu {
@@ -31,6 +34,7 @@ class KernelLogCollector : public Collector {
  public:
   explicit KernelLogCollector(const CollectorContext& context)
       : clock_(context.clock),
+        store_(context.store),
         sources_(context.sources),
         sysfs_(context.roots.sysfs),
         stream_(make_source(context), context.sources, boot_time_reader(context)) {}
@@ -44,6 +48,7 @@ class KernelLogCollector : public Collector {
     facts.log = *std::move(log);
     facts.hog_threshold_us = read_parameter("cpu_intensive_thresh_us");
     facts.hog_warning_threshold = read_parameter("cpu_intensive_warning_thresh");
+    facts.per_cpu_kworker_cores = per_cpu_kworker_cores();
     facts.driver_module = driver_module();
     note_report_availability(facts);
     Families families = to_families(facts, clock_->now());
@@ -72,6 +77,14 @@ class KernelLogCollector : public Collector {
     return value;
   }
 
+  [[nodiscard]] std::optional<double> per_cpu_kworker_cores() const {
+    const auto newest = store_->newest("kworkers");
+    const bool evidence =
+        newest.snapshot && std::chrono::steady_clock::now() - newest.taken < KworkerTotals::kWindow;
+    const auto* facts = evidence ? std::any_cast<KworkersFacts>(&newest.snapshot->facts) : nullptr;
+    return facts != nullptr ? facts->per_cpu_cores : std::nullopt;
+  }
+
   /// A module that is built in has a folder for its parameters, but no size.
   [[nodiscard]] std::optional<std::string> driver_module() const {
     if (!sysfs_.exists("module/amdgpu")) {
@@ -89,6 +102,7 @@ class KernelLogCollector : public Collector {
   }
 
   std::shared_ptr<const Clock> clock_;
+  std::shared_ptr<const Store> store_;
   SourceReporter sources_;
   FileRoot sysfs_;
   KernelLogStream stream_;
@@ -101,6 +115,17 @@ bool reports_hogs(const KernelLogFacts& facts) {
     return false;  // the mechanism is switched off
   }
   return facts.hog_warning_threshold ? *facts.hog_warning_threshold > 0 : !facts.log.hogs().empty();
+}
+
+std::optional<double> live_hog_rate(const KernelLogFacts& facts, const HogSeries& series,
+                                    TimePoint now) {
+  constexpr double kMicrosPerSecond = 1e6;
+  const auto rate = series.rate(hog_rule(facts), now);
+  if (!rate || !facts.per_cpu_kworker_cores || facts.hog_threshold_us.value_or(0) == 0) {
+    return rate;
+  }
+  const double threshold_seconds = static_cast<double>(*facts.hog_threshold_us) / kMicrosPerSecond;
+  return std::min(*rate, *facts.per_cpu_kworker_cores / threshold_seconds);
 }
 
 HogRule hog_rule(const KernelLogFacts& facts) {

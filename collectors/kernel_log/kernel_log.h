@@ -17,6 +17,9 @@ struct KernelLogFacts {
   /// /sys/module/workqueue/parameters; absent where the kernel has no such parameter.
   std::optional<std::uint64_t> hog_threshold_us;       ///< 0: hogs are not counted
   std::optional<std::uint64_t> hog_warning_threshold;  ///< T of HogRule; 0: reports are off
+  /// CPU time a second of all per-CPU kworkers: what hogs burn at most. Absent where the kworkers
+  /// collector does not run or has no minute behind it.
+  std::optional<double> per_cpu_kworker_cores;
   /// What the module of the amdgpu driver is called in a hog report: "amdgpu", or "" where it is
   /// built in. Absent where there is no such driver.
   std::optional<std::string> driver_module;
@@ -28,6 +31,11 @@ bool reports_hogs(const KernelLogFacts& facts);
 
 /// The rule by which this kernel prints: by its parameter, else guessed from all that it printed.
 HogRule hog_rule(const KernelLogFacts& facts);
+
+/// Hogs per second of `series`: the smallest of what HogSeries::rate says and of what the CPU time
+/// of kworkers leaves room for, since one hog burns at least the threshold.
+std::optional<double> live_hog_rate(const KernelLogFacts& facts, const HogSeries& series,
+                                    TimePoint now);
 
 Families to_families(const KernelLogFacts& facts, TimePoint now);
 

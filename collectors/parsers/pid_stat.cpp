@@ -43,6 +43,11 @@ Error malformed(std::string_view text) {
 
 }  // namespace
 
+bool is_kernel_thread(const PidStat& stat) {
+  constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
+  return (stat.flags & kKernelThread) != 0;
+}
+
 Result<PidStat> parse_pid_stat(std::string_view text) {
   // The name may hold a newline, so only the last one ends the line.
   const std::string_view line = text.substr(0, text.size() - (text.ends_with('\n') ? 1 : 0));
@@ -56,6 +61,7 @@ Result<PidStat> parse_pid_stat(std::string_view text) {
   PidStat stat;
   stat.comm = std::string(line.substr(open + 2, close - open - 2));
   stat.state = fields.state();
+  stat.flags = fields.number(9);
   stat.minor_faults = fields.number(10);
   stat.major_faults = fields.number(12);
   stat.user_ticks = fields.number(14);

@@ -13,6 +13,7 @@ struct PidStat {
   std::int64_t pid = 0;
   std::string comm;  ///< at most 15 bytes, any bytes: may hold blanks and parentheses
   char state = '?';
+  std::uint64_t flags = 0;         ///< PF_* of include/linux/sched.h
   std::uint64_t minor_faults = 0;  ///< of all threads, ended ones too
   std::uint64_t major_faults = 0;  ///< likewise
   std::uint64_t user_ticks = 0;    ///< likewise, in clock ticks
@@ -22,6 +23,9 @@ struct PidStat {
   std::uint64_t virtual_bytes = 0;
   std::uint64_t resident_pages = 0;
 };
+
+/// Whether it is a thread of the kernel: what a process calls itself proves nothing.
+bool is_kernel_thread(const PidStat& stat);
 
 /// Parses /proc/<pid>/stat, or /proc/<pid>/task/<tid>/stat.
 ///
