@@ -4,8 +4,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
+
+#include "exporter/file_root.h"
 
 namespace apu {
 namespace {
@@ -74,12 +74,12 @@ Result<std::vector<ConfigEntry>> read_entries(const std::filesystem::path& path,
 }  // namespace
 
 Result<std::vector<ConfigEntry>> read_config_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return error_from_errno(errno, "open " + path.string());
+  const auto text = FileRoot(path.parent_path()).read(path.filename().string());
+  if (!text) {
+    return text.error();
   }
   try {
-    return read_entries(path, YAML::Load(file));
+    return read_entries(path, YAML::Load(*text));
   } catch (const YAML::Exception& exception) {
     return at_line(path, exception.mark.line + 1, exception.msg);
   }

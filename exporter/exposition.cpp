@@ -38,8 +38,8 @@ void drop_duplicates(MetricFamily& family, std::vector<std::string>& conflicts) 
   auto& metrics = family.metric;
   const auto same = [](const ClientMetric& a, const ClientMetric& b) { return a.label == b.label; };
   std::stable_sort(metrics.begin(), metrics.end(), by_labels);
-  auto first = std::adjacent_find(metrics.begin(), metrics.end(), same);
-  if (first != metrics.end()) {
+  for (auto first = std::adjacent_find(metrics.begin(), metrics.end(), same);
+       first != metrics.end(); first = std::adjacent_find(first + 1, metrics.end(), same)) {
     conflicts.push_back("duplicate series: " + series_text(family, *first));
   }
   metrics.erase(std::unique(metrics.begin(), metrics.end(), same), metrics.end());

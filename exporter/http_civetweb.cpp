@@ -1,5 +1,8 @@
 #include <CivetServer.h>
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "exporter/descriptor.h"
 #include "exporter/http.h"
 #include "exporter/log.h"
 #include "exporter/text.h"
@@ -75,7 +79,7 @@ bool allows_gzip(std::string_view header) {
     const size_t comma = std::min(header.find(','), header.size());
     std::string_view coding = trim(header.substr(0, comma));
     header.remove_prefix(std::min(comma + 1, header.size()));
-    if (consume(coding, "gzip")) {
+    if (consume(coding, "gzip") && (coding.empty() || coding.find_first_of("; \t") == 0)) {
       const std::string_view weight = coding.substr(std::min(coding.find("q="), coding.size()));
       return weight.empty() || weight.find_first_of("123456789") != std::string_view::npos;
     }
@@ -148,8 +152,23 @@ struct Running {
   std::unique_ptr<CivetServer> server;
   std::mutex mutex;
   std::condition_variable closed_changed;
+  bool closing = false;
   bool closed = false;
 };
+
+/// Connects to `address` and hangs up: civetweb's accepting thread looks whether it shall stop only
+/// when somebody connects, or after 2 s.
+void knock(const std::string& address) {
+  const auto parsed = parse_listen_address(address);
+  sockaddr_in target{};
+  if (!parsed || ::inet_pton(AF_INET, parsed->host.c_str(), &target.sin_addr) != 1) {
+    return;  // a name, which could take long to look up
+  }
+  target.sin_family = AF_INET;
+  target.sin_port = htons(parsed->port);
+  const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&target), sizeof(target));
+}
 
 class CivetwebServer : public HttpServer {
  public:
@@ -159,18 +178,33 @@ class CivetwebServer : public HttpServer {
   [[nodiscard]] std::vector<std::string> addresses() const override { return addresses_; }
 
   bool stop(std::chrono::milliseconds max_wait) override {
-    // close() waits for handlers without a bound: it runs on a thread that nobody waits for.
+    constexpr std::chrono::milliseconds kBetweenKnocks{10};
+    const auto deadline = std::chrono::steady_clock::now() + max_wait;
+    std::unique_lock lock(running_->mutex);
+    if (!std::exchange(running_->closing, true)) {
+      start_closing();
+    }
+    const auto closed = [this] { return running_->closed; };
+    while (!running_->closed_changed.wait_for(lock, kBetweenKnocks, closed)) {
+      if (std::chrono::steady_clock::now() >= deadline) {
+        return false;
+      }
+      std::for_each(addresses_.begin(), addresses_.end(), knock);
+    }
+    return true;
+  }
+
+ private:
+  /// close() waits for handlers without a bound: it runs on a thread that nobody waits for.
+  void start_closing() const {
     start_detached_thread("web-stop", [running = running_] {
       running->server->close();
       const std::lock_guard lock(running->mutex);
       running->closed = true;
       running->closed_changed.notify_all();
     });
-    std::unique_lock lock(running_->mutex);
-    return running_->closed_changed.wait_for(lock, max_wait, [this] { return running_->closed; });
   }
 
- private:
   std::shared_ptr<Running> running_;
   std::vector<std::string> addresses_;
 };

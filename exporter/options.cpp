@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "exporter/config_file.h"
@@ -167,15 +168,30 @@ void add_run_options(CLI::App& app, RawOptions& raw) {
       ->type_name("FILE")
       ->configurable(false);
   app.add_flag("--once", raw.once, "Print one complete exposition and exit; 1 if it is empty");
-  // For demonstrations and tests: hidden, that is, in no group.
-  app.add_option("--replay.frames", raw.replay_frames)->check(check_directory)->group("");
-  app.add_option("--replay.speed", raw.replay_speed)->check(CLI::PositiveNumber)->group("");
+  // For demonstrations and tests: hidden from --help.
+  app.add_option("--replay.frames", raw.replay_frames)->check(check_directory);
+  app.add_option("--replay.speed", raw.replay_speed)->check(CLI::PositiveNumber);
 }
 
-Status apply_entry(CLI::App& app, const ConfigEntry& entry) {
+/// The text of --help. Options are hidden here and not when they are added, since CLI11 leaves the
+/// names of hidden ones out of its errors.
+std::string help_text(CLI::App& app) {
+  for (const char* hidden : {"--replay.frames", "--replay.speed"}) {
+    app.get_option(hidden)->group("");
+  }
+  return app.help();
+}
+
+/// The options that the configuration file has set so far.
+using Configured = std::set<const CLI::Option*>;
+
+Status apply_entry(CLI::App& app, const ConfigEntry& entry, Configured& configured) {
   CLI::Option* option = app.get_option_no_throw("--" + entry.name);
   if (option == nullptr || !option->get_configurable()) {
     return Error{ErrorKind::kMalformed, fmt::format("unknown option '{}'", entry.name)};
+  }
+  if (!configured.insert(option).second) {  // by its other name: collector.x, no-collector.x
+    return Error{ErrorKind::kMalformed, fmt::format("'{}' is set twice", entry.name)};
   }
   if (option->count() > 0) {
     return std::nullopt;  // the command line has the last word
@@ -202,8 +218,9 @@ Status apply_config_file(CLI::App& app, const std::string& path) {
   if (!entries) {
     return Error{entries.error().kind, "--config.file: " + entries.error().message};
   }
+  Configured configured;
   for (const ConfigEntry& entry : *entries) {
-    if (const Status error = apply_entry(app, entry)) {
+    if (const Status error = apply_entry(app, entry, configured)) {
       return Error{error->kind, fmt::format("{}:{}: {}", path, entry.line, error->message)};
     }
   }
@@ -312,7 +329,7 @@ CommandLine parse_command_line(int argc, const char* const* argv,
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return {std::nullopt, 0, app.help(), ""};
+    return {std::nullopt, 0, help_text(app), ""};
   } catch (const CLI::CallForVersion&) {
     return {std::nullopt, 0, version_text(), ""};
   } catch (const CLI::Error& error) {

@@ -48,6 +48,10 @@ Result<std::vector<std::pair<std::uint64_t, std::filesystem::path>>> numbered_di
   return found;
 }
 
+void warn_of_unseen(const std::filesystem::path& frame) {
+  log::warn("Not every collector saw the frame", {{"frame", frame.string()}});
+}
+
 }  // namespace
 
 Result<TimePoint> read_fixture_time(const std::filesystem::path& file) {
@@ -55,8 +59,9 @@ Result<TimePoint> read_fixture_time(const std::filesystem::path& file) {
   if (!text) {
     return text.error();
   }
+  constexpr double kLastSecond = 9e9;  // in the year 2255; TimePoint ends soon after
   const auto seconds = parse_number<double>(trim(first_line(*text)));
-  if (!seconds) {
+  if (!seconds || !(*seconds >= 0 && *seconds <= kLastSecond)) {
     return Error{ErrorKind::kMalformed, fmt::format("{}:1: not Unix seconds", file.string())};
   }
   return from_unix_seconds(*seconds);
@@ -132,18 +137,21 @@ Status Replay::show(const Frame& frame) {
 }
 
 Status Replay::play(Runner& runner, bool wait) {
-  TimePoint shown = frames_.front().time;
-  for (const Frame& frame : frames_) {
+  // The first frame stands there since open(): the collectors' first passes see it.
+  if (!runner.wait_ready(kFrameWait)) {
+    warn_of_unseen(frames_.front().directory);
+  }
+  for (size_t i = 1; i < frames_.size(); ++i) {
+    const Frame& frame = frames_[i];
     if (wait) {
-      const std::chrono::duration<double> gap = frame.time - shown;
+      const std::chrono::duration<double> gap = frame.time - frames_[i - 1].time;
       std::this_thread::sleep_for(std::max(gap / speed_, std::chrono::duration<double>(0)));
     }
-    shown = frame.time;
     if (Status error = show(frame)) {
       return error;
     }
     if (!runner.pass_all(kFrameWait)) {
-      log::warn("Not every collector saw the frame", {{"frame", frame.directory.string()}});
+      warn_of_unseen(frame.directory);
     }
   }
   return std::nullopt;

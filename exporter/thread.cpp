@@ -18,10 +18,6 @@ namespace {
 
 constexpr unsigned kFirstOwnDescriptor = 3;
 
-// The deepest stack measured (yaml-cpp and CLI11 run in main) is under 100 KiB; sanitizers
-// multiply frames, so they keep the default.
-constexpr size_t kSmallStackBytes = size_t{512} << 10;
-
 }  // namespace
 
 void start_detached_thread(std::string_view name, std::function<void()> body) {
@@ -49,7 +45,10 @@ void own_descriptor_table() {
 }
 
 void use_small_thread_stacks() {
+  // The deepest stack measured (yaml-cpp and CLI11 run in main) is under 100 KiB; sanitizers
+  // multiply frames, so they keep the default.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(APU_SANITIZED)
+  constexpr size_t kSmallStackBytes = size_t{512} << 10;
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) {
     return;

@@ -29,7 +29,7 @@ struct Worker::State {
 
   void run();
   bool wait_for_turn(Steady::time_point due);
-  void run_pass(Collector& collector);
+  void run_pass(std::unique_ptr<Collector>& collector);
   void finish_pass(Steady::time_point started, Result<Snapshot> result);
   void log_change(bool ok, const std::string& reason);
 
@@ -50,11 +50,11 @@ struct Worker::State {
 void Worker::State::run() {
   own_descriptor_table();
   {
-    const std::unique_ptr<Collector> collector = spec.make(context);
+    std::unique_ptr<Collector> collector;
     Steady::time_point due = Steady::now();
     while (wait_for_turn(due)) {
       due = Steady::now() + period;
-      run_pass(*collector);
+      run_pass(collector);
     }
   }
   {
@@ -74,13 +74,18 @@ bool Worker::State::wait_for_turn(Steady::time_point due) {
   return !stopping;
 }
 
-void Worker::State::run_pass(Collector& collector) {
+void Worker::State::run_pass(std::unique_ptr<Collector>& collector) {
   const Steady::time_point started = Steady::now();
   // The one catch for what libraries throw: nothing may end the process.
   try {
-    finish_pass(started, collector.collect());
+    if (!collector) {
+      collector = spec.make(context);  // may block too, so it is part of a pass
+    }
+    finish_pass(started, collector->collect());
   } catch (const std::exception& exception) {
     finish_pass(started, Error{ErrorKind::kUnknown, exception.what()});
+  } catch (...) {
+    finish_pass(started, Error{ErrorKind::kUnknown, "unknown exception"});
   }
 }
 

@@ -1,0 +1,136 @@
+#include "exporter/text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace apu {
+namespace {
+
+using std::string_literals::operator""s;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  for_each_line(text, [&](std::string_view line) { lines.emplace_back(line); });
+  return lines;
+}
+
+TEST(ForEachLine, VisitsALastLineWithoutANewline) {
+  EXPECT_THAT(lines_of("a\nb"), ElementsAre("a", "b"));
+}
+
+TEST(ForEachLine, MakesNoEmptyLineOfAFinalNewline) {
+  EXPECT_THAT(lines_of("a\nb\n"), ElementsAre("a", "b"));
+}
+
+TEST(ForEachLine, VisitsEmptyLinesBetweenOthers) {
+  EXPECT_THAT(lines_of("\na\n\nb"), ElementsAre("", "a", "", "b"));
+}
+
+TEST(ForEachLine, VisitsNothingInAnEmptyText) {
+  EXPECT_THAT(lines_of(""), IsEmpty());
+}
+
+TEST(Trim, RemovesBlanksAndTabsAtBothEndsOnly) {
+  EXPECT_EQ(trim(" \t a b\t "), "a b");
+  EXPECT_EQ(trim("\n"), "\n");
+  EXPECT_EQ(trim(" \t"), "");
+  EXPECT_EQ(trim(""), "");
+}
+
+TEST(SplitFields, SplitsAtRunsOfBlanksAndTabs) {
+  EXPECT_THAT(split_fields("  cpu0\t 1  2 "), ElementsAre("cpu0", "1", "2"));
+  EXPECT_THAT(split_fields(" \t "), IsEmpty());
+}
+
+TEST(TakeField, LeavesTheRest) {
+  std::string_view rest = " some avg10=0.00";
+  EXPECT_EQ(take_field(rest), "some");
+  EXPECT_EQ(rest, " avg10=0.00");
+  EXPECT_EQ(take_field(rest), "avg10=0.00");
+  EXPECT_EQ(take_field(rest), "");
+}
+
+TEST(Consume, RemovesThePrefixOnlyIfItIsThere) {
+  std::string_view text = "total=5";
+  EXPECT_FALSE(consume(text, "avg="));
+  EXPECT_EQ(text, "total=5");
+  EXPECT_TRUE(consume(text, "total="));
+  EXPECT_EQ(text, "5");
+}
+
+TEST(ParseNumber, TakesTheWholeTextOrNothing) {
+  EXPECT_EQ(parse_number<int>("-12"), -12);
+  EXPECT_EQ(parse_number<double>("0.25"), 0.25);
+  EXPECT_EQ(parse_number<int>("12x"), std::nullopt);
+  EXPECT_EQ(parse_number<int>(" 12"), std::nullopt);
+  EXPECT_EQ(parse_number<int>(""), std::nullopt);
+}
+
+TEST(ParseNumber, KnowsWhatFits) {
+  EXPECT_EQ(parse_number<std::uint64_t>("18446744073709551615"),
+            std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(parse_number<std::uint64_t>("18446744073709551616"), std::nullopt);
+  EXPECT_EQ(parse_number<std::uint64_t>("-1"), std::nullopt);
+}
+
+TEST(TakeUnsigned, TakesTheDigitsAndLeavesTheRest) {
+  std::string_view text = "15s";
+  EXPECT_EQ(take_unsigned(text), 15U);
+  EXPECT_EQ(text, "s");
+}
+
+TEST(TakeUnsigned, RemovesNothingWhereItFails) {
+  std::string_view no_digits = "-1";
+  EXPECT_EQ(take_unsigned(no_digits), std::nullopt);
+  EXPECT_EQ(no_digits, "-1");
+  std::string_view too_large = "18446744073709551616";
+  EXPECT_EQ(take_unsigned(too_large), std::nullopt);
+  EXPECT_EQ(too_large, "18446744073709551616");
+}
+
+TEST(ToValidUtf8, KeepsValidTextOfEveryLength) {
+  const std::string text = "a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80";
+  EXPECT_EQ(to_valid_utf8(text), text);
+}
+
+TEST(ToValidUtf8, ReplacesEachBadByte) {
+  const std::string bad = "\xef\xbf\xbd";
+  EXPECT_EQ(to_valid_utf8("a\xff"
+                          "b"),
+            "a" + bad + "b");
+  EXPECT_EQ(to_valid_utf8("\xe2\x82"), bad + bad) << "cut off";
+  EXPECT_EQ(to_valid_utf8("\xc0\x80"), bad + bad) << "overlong, two bytes";
+  EXPECT_EQ(to_valid_utf8("\xe0\x9f\xbf"), bad + bad + bad) << "overlong, three bytes";
+  EXPECT_EQ(to_valid_utf8("\xf0\x8f\xbf\xbf"), bad + bad + bad + bad) << "overlong, four bytes";
+  EXPECT_EQ(to_valid_utf8("\xed\xa0\x80"), bad + bad + bad) << "surrogate";
+  EXPECT_EQ(to_valid_utf8("\xf4\x90\x80\x80"), bad + bad + bad + bad) << "past U+10FFFF";
+  EXPECT_EQ(to_valid_utf8("\x80"), bad) << "continuation alone";
+}
+
+TEST(ToValidUtf8, GoesOnRightAfterABadByte) {
+  EXPECT_EQ(to_valid_utf8("\xe2name"), "\xef\xbf\xbdname");
+}
+
+TEST(ToValidUtf8, MakesControlCharactersBlanks) {
+  EXPECT_EQ(to_valid_utf8("a\nb\x7f"
+                          "c\0d"s),
+            "a b c d");
+  EXPECT_EQ(to_valid_utf8("a\xc2\x9b"
+                          "b"),
+            "a b")
+      << "C1";
+  EXPECT_EQ(to_valid_utf8("\xc2\xa0"), "\xc2\xa0") << "the first after C1";
+}
+
+TEST(EscapeHtml, EscapesWhatEndsTextOrAttributes) {
+  EXPECT_EQ(escape_html(R"(<a href="x" title='y'>&)"),
+            "&lt;a href=&quot;x&quot; title=&#39;y&#39;&gt;&amp;");
+  EXPECT_EQ(escape_html("plain"), "plain");
+}
+
+}  // namespace
+}  // namespace apu
