@@ -60,3 +60,12 @@ void use_small_thread_stacks() {
 }
 
 }  // namespace apu
+
+#ifdef __SANITIZE_THREAD__
+// The thread sanitizer takes a process to have one descriptor table, and so two threads that use
+// the same number in tables of their own to race for it.
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:^open$\nrace:^open64$\nrace:^openat$\nrace:^close$\nrace:^closedir$\n"
+         "race:^eventfd$\nrace:^socket$\nrace:^accept$\nrace:^accept4$\n";
+}
+#endif
