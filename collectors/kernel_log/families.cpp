@@ -46,6 +46,28 @@ constexpr MetricInfo kBursts{"apu_kernel_event_bursts_total", MetricType::Counte
                              "Groups of such lines that are at most 5 seconds apart (kernel log)"};
 constexpr MetricInfo kLastEvent{"apu_kernel_event_last_timestamp_seconds", MetricType::Gauge,
                                 "event", "Unix time of the last such line (kernel log)"};
+constexpr MetricInfo kOomEvents{
+    "apu_oom_events_total", MetricType::Counter, "scope",
+    "Times that the OOM killer chose a victim, for want of memory of the host or of a memory "
+    "cgroup (kernel log, oom-kill:)"};
+constexpr MetricInfo kOomKills{
+    "apu_oom_kills_total", MetricType::Counter, "scope,unit",
+    "Processes that the OOM killer killed, by the unit or container they were in (kernel log)"};
+constexpr MetricInfo kLastOomKill{"apu_oom_kill_last_timestamp_seconds", MetricType::Gauge,
+                                  "scope,unit", "Unix time of the last such kill (kernel log)"};
+constexpr MetricInfo kSigkills{
+    "apu_unit_sigkills_total", MetricType::Counter, "unit",
+    "Processes that the service manager killed by SIGKILL as they did not stop (service manager's "
+    "log)"};
+constexpr MetricInfo kLastSigkill{"apu_unit_sigkill_last_timestamp_seconds", MetricType::Gauge,
+                                  "unit",
+                                  "Unix time of the last such kill (service manager's log)"};
+constexpr MetricInfo kStopTimeouts{
+    "apu_unit_stop_timeouts_total", MetricType::Counter, "unit",
+    "Times that the unit did not stop in its time (service manager's log)"};
+constexpr MetricInfo kLastStopTimeout{"apu_unit_stop_timeout_last_timestamp_seconds",
+                                      MetricType::Gauge, "unit",
+                                      "Unix time of the last such timeout (service manager's log)"};
 constexpr MetricInfo kLines{"apu_kernel_log_lines_total", MetricType::Counter, "",
                             "Records of the kernel read, this boot (kernel log)"};
 constexpr MetricInfo kLost{"apu_kernel_log_lost_total", MetricType::Counter, "by",
@@ -54,10 +76,28 @@ constexpr MetricInfo kCoversBoot{
     "apu_kernel_log_covers_boot", MetricType::Gauge, "",
     "1 if the log reaches back to the start of this boot, so that its counts are whole, else 0 "
     "(kernel log)"};
-constexpr std::array kMetrics{
-    kHogs,  kUpperBound, kDoublings,        kReports, kLastReport, kDoublingInterval,
-    kRate,  kThreshold,  kWarningThreshold, kEvents,  kBursts,     kLastEvent,
-    kLines, kLost,       kCoversBoot};
+constexpr std::array kMetrics{kHogs,
+                              kUpperBound,
+                              kDoublings,
+                              kReports,
+                              kLastReport,
+                              kDoublingInterval,
+                              kRate,
+                              kThreshold,
+                              kWarningThreshold,
+                              kEvents,
+                              kBursts,
+                              kLastEvent,
+                              kOomEvents,
+                              kOomKills,
+                              kLastOomKill,
+                              kSigkills,
+                              kLastSigkill,
+                              kStopTimeouts,
+                              kLastStopTimeout,
+                              kLines,
+                              kLost,
+                              kCoversBoot};
 
 // The work functions of the fault: their counters exist from 0 on.
 constexpr std::array kRestoreWorkers{"amdgpu_amdkfd_restore_userptr_worker",
@@ -114,11 +154,34 @@ void add_events(MetricWriter& metrics, const KernelLogState& log) {
   }
 }
 
+void add_oom(MetricWriter& metrics, const OomState& oom) {
+  for (const OomScope scope : {OomScope::kHost, OomScope::kMemcg}) {
+    const auto found = oom.events().find(scope);
+    metrics.set(kOomEvents, {to_label(scope)},
+                found == oom.events().end() ? 0 : static_cast<double>(found->second));
+  }
+  for (const auto& [key, counts] : oom.kills()) {
+    const auto& [scope, unit] = key;
+    metrics.set(kOomKills, {to_label(scope), unit}, static_cast<double>(counts.kills));
+    metrics.set(kLastOomKill, {to_label(scope), unit}, unix_seconds(counts.last_time));
+  }
+}
+
+void add_units(MetricWriter& metrics, const KernelLogState& log) {
+  for (const auto& [key, counts] : log.units()) {
+    const auto& [kind, unit] = key;
+    const bool sigkill = kind == UnitEventKind::kSigkill;
+    metrics.set(sigkill ? kSigkills : kStopTimeouts, {unit}, static_cast<double>(counts.events));
+    metrics.set(sigkill ? kLastSigkill : kLastStopTimeout, {unit}, unix_seconds(counts.last_time));
+  }
+}
+
 void add_coverage(MetricWriter& metrics, const KernelLogState& log) {
   metrics.set(kLines, static_cast<double>(log.lines()));
-  const auto overrun = log.lost().find("kmsg_overrun");
-  metrics.set(kLost, {"kmsg_overrun"},
-              overrun == log.lost().end() ? 0 : static_cast<double>(overrun->second));
+  for (const char* by : {"kmsg_overrun", "journald_missed", "ratelimit", "hung_task_limit"}) {
+    const auto found = log.lost().find(by);
+    metrics.set(kLost, {by}, found == log.lost().end() ? 0 : static_cast<double>(found->second));
+  }
   metrics.set(kCoversBoot, log.covers_boot() ? 1 : 0);
 }
 
@@ -134,6 +197,8 @@ Families to_families(const KernelLogFacts& facts, TimePoint now) {
   }
   metrics.set(kWarningThreshold, facts.hog_warning_threshold);
   add_events(metrics, facts.log);
+  add_oom(metrics, facts.log.oom());
+  add_units(metrics, facts.log);
   add_coverage(metrics, facts.log);
   return metrics.take();
 }

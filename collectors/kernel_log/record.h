@@ -10,13 +10,19 @@
 
 namespace apu {
 
-/// Who wrote a record. Text that user space wrote never counts, whatever it says.
-enum class Origin { kKernel, kUserspace };
+/// Who wrote a record. Text of others never counts, whatever it says.
+enum class Origin {
+  kKernel,
+  kServiceManager,  ///< systemd: PID 1, or a user's manager
+  kJournald,
+  kUserspace,
+};
 
 /// One record of a kernel log. `message` points into the text it was parsed from.
 struct LogRecord {
   Origin origin = Origin::kUserspace;
-  std::optional<std::uint64_t> sequence;                ///< of /dev/kmsg: contiguous
+  std::optional<int> level;               ///< of printk, 0 to 7; absent where the format lacks it
+  std::optional<std::uint64_t> sequence;  ///< of /dev/kmsg: contiguous
   std::optional<std::chrono::microseconds> since_boot;  ///< the kernel's monotonic stamp
   std::optional<TimePoint> time;  ///< by the text's own stamp; see resolve_time
   std::string_view message;
@@ -36,13 +42,14 @@ struct ParsedLine {
 
 /// Parses one line of a kernel log, in any of these formats:
 ///   /dev/kmsg   "4,1234,5678901,-;text"; the facility in the first number says who wrote it
-///   dmesg       "[    5.678901] text", with or without a "<4>" before it
-///   syslog      "Jul  4 18:18:52 host kernel: [    5.678901] text"; the bracket may be missing,
-///               any tag but "kernel:" is user space
-///   RFC 3339    "2026-07-04T18:18:52.123456+00:00 host kernel: text", likewise
-/// Source: info_print_ext_header and msg_print_ext_body in kernel/printk/printk.c; rsyslog's
-/// traditional and default file formats.
-/// `now` gives the year that syslog's stamps lack: the newest that is not later than a day ahead.
+///   dmesg       "[    5.678901] text" and its variants, with or without "<4>" or "kern  :warn  : "
+///               before it; a file cannot tell text of user space that came through /dev/kmsg
+///   journalctl, syslog files   a stamp in any form of take_stamp, then "host kernel: text"; the
+///               host may be missing, and the kernel's own stamp stand before the text. Any tag but
+///               those of the kernel, of PID 1 and of journald is user space.
+/// Source: info_print_ext_header and msg_print_ext_body in kernel/printk/printk.c; util-linux's
+/// dmesg.c; systemd's output-mode.c; rsyslog's file formats.
+/// `now` gives the year that a stamp may lack.
 ParsedLine parse_log_line(std::string_view line, TimePoint now);
 
 /// The time of `record`: by the kernel's stamp on top of `boot_time` where both are known, else by

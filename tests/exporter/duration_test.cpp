@@ -43,6 +43,7 @@ TEST(ParseDuration, RefusesMoreThanTenYears) {
   EXPECT_FALSE(parse_duration("87841h"));
   EXPECT_FALSE(parse_duration("87840h1ms"));
   EXPECT_FALSE(parse_duration("18446744073709551615h"));
+  EXPECT_FALSE(parse_duration("144115188075855872h")) << "2^57, which overflows to 0";
   EXPECT_FALSE(parse_duration("18446744073709551616ms"));
 }
 
