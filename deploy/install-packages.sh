@@ -4,11 +4,11 @@
 # Does nothing, and needs neither root nor network, where all are there.
 set -eu
 
-build_packages="g++ cmake ninja-build pkg-config git ca-certificates
+build_packages="g++ cmake ninja-build pkg-config git ca-certificates curl
   prometheus-cpp-dev libcurl4-openssl-dev libcivetweb-dev libfmt-dev libcli11-dev libyaml-cpp-dev
   nlohmann-json3-dev zlib1g-dev"
 test_packages="libgtest-dev libgmock-dev libfuse3-dev fuse3 python3 prometheus
-  prometheus-alertmanager systemd yamllint curl procps mount"
+  prometheus-alertmanager systemd yamllint procps mount"
 lint_packages="clang clang-format clang-tidy libclang-rt-14-dev shellcheck"
 
 case "${1:-}" in
@@ -44,6 +44,16 @@ apt_get() {
   # shellcheck disable=SC2086  # as_root is one word or none
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@"
 }
+# The tests start Prometheus and Alertmanager themselves: as services they would be strangers here.
+disable_services() {
+  for service in prometheus prometheus-alertmanager; do
+    case " $missing " in
+      *" $service "*) $as_root systemctl disable --now --quiet "$service" 2>/dev/null || true ;;
+    esac
+  done
+}
+
 apt_get update
 # shellcheck disable=SC2086  # the list is meant to be split
 apt_get install -y --no-install-recommends $missing >/dev/null
+disable_services

@@ -18,7 +18,7 @@ constexpr MetricInfo kSuccess{
     "1 if the last pass of the collector ended well, else 0; 0 before the first (exporter)"};
 constexpr MetricInfo kAge{"apu_collector_age_seconds", MetricType::Gauge, "collector",
                           "Age of the collector's newest snapshot, absent before the first; past "
-                          "5 minutes its metrics are no longer shown (exporter)"};
+                          "5 minutes, or 10 periods, its metrics are no longer shown (exporter)"};
 constexpr MetricInfo kOverdue{
     "apu_collector_overdue", MetricType::Gauge, "collector",
     "1 while a pass of the collector runs past its deadline, else 0 (exporter)"};

@@ -89,9 +89,9 @@ std::string check_directory(const std::string& path) {
 }
 
 void add_web_options(CLI::App& app, RawOptions& raw) {
-  app.add_option(
-         "--web.listen-address", raw.listen,
-         fmt::format("Address to listen on, host:port or :port; repeatable ({})", kDefaultAddress))
+  app.add_option("--web.listen-address", raw.listen,
+                 fmt::format("IPv4 address to listen on, host:port or :port; repeatable ({})",
+                             kDefaultAddress))
       ->type_name("ADDRESS")
       ->allow_extra_args(false)
       ->check(check_listen_address)
@@ -140,9 +140,13 @@ void add_path_options(CLI::App& app, RawOptions& raw) {
       {"kmsg", "kernel log device (ROOTFS/dev/kmsg)"},
       {"journal", "journal directory (ROOTFS/var/log/journal and ROOTFS/run/log/journal)"}};
   for (const auto& [name, help] : kPaths) {
-    app.add_option(fmt::format("--path.{}", name), raw.paths[std::string(name)], std::string(help))
-        ->type_name("PATH")
-        ->group("Paths");
+    auto* option = app.add_option(fmt::format("--path.{}", name), raw.paths[std::string(name)],
+                                  std::string(help))
+                       ->type_name("PATH")
+                       ->group("Paths");
+    if (name == "rootfs" || name == "procfs" || name == "sysfs") {
+      option->check(check_directory);  // the others may be mounted later
+    }
   }
 }
 
@@ -179,7 +183,13 @@ std::string help_text(CLI::App& app) {
   for (const char* hidden : {"--replay.frames", "--replay.speed"}) {
     app.get_option(hidden)->group("");
   }
-  return app.help();
+  // CLI11 marks the negative names of flags.
+  constexpr std::string_view kMark = "{false}";
+  std::string text = app.help();
+  for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at)) {
+    text.erase(at, kMark.size());
+  }
+  return text;
 }
 
 /// The options that the configuration file has set so far.

@@ -70,6 +70,9 @@ constexpr MetricInfo kLastStopTimeout{"apu_unit_stop_timeout_last_timestamp_seco
                                       "Unix time of the last such timeout (service manager's log)"};
 constexpr MetricInfo kLines{"apu_kernel_log_lines_total", MetricType::Counter, "",
                             "Records of the kernel read, this boot (kernel log)"};
+constexpr MetricInfo kIgnored{
+    "apu_kernel_log_ignored_total", MetricType::Counter, "reason",
+    "Records read that count nothing: written by user space, or of an earlier boot (kernel log)"};
 constexpr MetricInfo kLost{"apu_kernel_log_lost_total", MetricType::Counter, "by",
                            "Records known to be lost before they could be read (kernel log)"};
 constexpr MetricInfo kCoversBoot{
@@ -96,6 +99,7 @@ constexpr std::array kMetrics{kHogs,
                               kStopTimeouts,
                               kLastStopTimeout,
                               kLines,
+                              kIgnored,
                               kLost,
                               kCoversBoot};
 
@@ -178,6 +182,8 @@ void add_units(MetricWriter& metrics, const KernelLogState& log) {
 
 void add_coverage(MetricWriter& metrics, const KernelLogState& log) {
   metrics.set(kLines, static_cast<double>(log.lines()));
+  metrics.set(kIgnored, {"userspace"}, static_cast<double>(log.ignored()));
+  metrics.set(kIgnored, {"earlier_boot"}, static_cast<double>(log.of_earlier_boots()));
   for (const char* by : {"kmsg_overrun", "journald_missed", "ratelimit", "hung_task_limit"}) {
     const auto found = log.lost().find(by);
     metrics.set(kLost, {by}, found == log.lost().end() ? 0 : static_cast<double>(found->second));

@@ -61,6 +61,9 @@ class KernelLogState {
   /// `count` records of any kind were lost for the reason `by`.
   void lose(std::string_view by, std::uint64_t count);
 
+  /// A record of an earlier boot, which counts nothing.
+  void ignore_earlier_boot() { ++of_earlier_boots_; }
+
   /// The log begins at this boot's start.
   void mark_boot_start() { covers_boot_ = true; }
 
@@ -79,6 +82,8 @@ class KernelLogState {
   [[nodiscard]] std::uint64_t lines() const { return lines_; }
 
   [[nodiscard]] std::uint64_t ignored() const { return ignored_; }
+
+  [[nodiscard]] std::uint64_t of_earlier_boots() const { return of_earlier_boots_; }
 
   [[nodiscard]] bool covers_boot() const { return covers_boot_; }
 
@@ -101,6 +106,7 @@ class KernelLogState {
   unsigned hung_task_lines_left_ = 0;  // of the last hung task's report
   std::uint64_t lines_ = 0;            // of the kernel
   std::uint64_t ignored_ = 0;          // of user space
+  std::uint64_t of_earlier_boots_ = 0;
   bool covers_boot_ = false;
 };
 

@@ -100,6 +100,8 @@ bool KernelLogStream::is_of_earlier_boot(const std::optional<TimePoint>& time) c
 void KernelLogStream::on_record(const LogRecord& record) {
   const std::optional<TimePoint> time = resolve_time(record, boot_time_);
   if (is_of_earlier_boot(time)) {
+    const std::lock_guard lock(mutex_);
+    state_.ignore_earlier_boot();
     return;
   }
   std::optional<KernelLogState::Trouble> trouble;

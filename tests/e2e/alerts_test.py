@@ -213,7 +213,7 @@ class ReferenceTest(unittest.TestCase):
 def main():
     missing = [tool for tool in ("promtool", "amtool") if shutil.which(tool) is None]
     if missing:
-        print(f"skipped: {' and '.join(missing)} not found", file=sys.stderr)
+        print(f"cannot run here: {' and '.join(missing)} not found", file=sys.stderr)
         sys.exit(77)
     unittest.main()
 

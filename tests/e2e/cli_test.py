@@ -34,6 +34,7 @@ class WrongUse(unittest.TestCase):
                                 ("--log.level", "--log.level=loud"),
                                 ("--log.format", "--log.format=xml"),
                                 ("journal", "--kernel-log=journal"),
+                                ("/no/such/host", "--path.rootfs=/no/such/host"),
                                 ("/no/such/file", "--config.file=/no/such/file")):
             self.check_refused(named, argument)
 
@@ -68,7 +69,7 @@ class RightUse(unittest.TestCase):
 
     def test_once_fails_where_nothing_can_be_collected(self):
         with tempfile.TemporaryDirectory() as empty:
-            done = apu.run_exporter("--once", f"--path.rootfs={empty}", "--no-collector.process")
+            done = apu.run_exporter("--once", f"--path.rootfs={empty}")
         self.assertEqual(done.returncode, 1)
         self.assertIn("Nothing could be collected", done.stderr)
         self.assertIn('apu_collector_success{collector="memory"} 0', done.stdout)

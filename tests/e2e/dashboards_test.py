@@ -249,6 +249,6 @@ def missing_tools():
 
 if __name__ == "__main__":
     if missing_tools():
-        print(f"skipped: not installed: {', '.join(missing_tools())}", file=sys.stderr)
+        print(f"cannot run here: not installed: {', '.join(missing_tools())}", file=sys.stderr)
         sys.exit(SKIPPED)
     unittest.main()

@@ -138,6 +138,7 @@ TEST_F(HttpServerTest, AnswersGet) {
   EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), EndsWith("\r\n\r\nhello\n"),
                             HasSubstr("Content-Type: text/plain; charset=utf-8\r\n"),
                             HasSubstr("Content-Length: 6\r\n"), HasSubstr("Connection: close\r\n"),
+                            HasSubstr("X-Content-Type-Options: nosniff\r\n"),
                             HasSubstr("Vary: Accept-Encoding\r\n")));
 }
 

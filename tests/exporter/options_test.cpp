@@ -89,12 +89,12 @@ TEST(Options, HaveDefaults) {
 TEST(Options, TakeEveryKindOfValue) {
   const Options options =
       parse_well({"--web.telemetry-path=/m", "--web.max-requests", "0",
-                  "--collector.memory.period=1m30s", "--path.rootfs=/host", "--path.journal=/j",
+                  "--collector.memory.period=1m30s", "--path.rootfs=/tmp", "--path.journal=/j",
                   "--kernel-log=-", "--log.level=warn", "--log.format=json", "--once"});
   EXPECT_EQ(options.telemetry_path, "/m");
   EXPECT_EQ(options.max_requests, 0U);
   EXPECT_EQ(options.collectors.at(0).period, seconds(90));
-  EXPECT_EQ(options.paths.rootfs, "/host");
+  EXPECT_EQ(options.paths.rootfs, "/tmp");
   EXPECT_EQ(options.paths.journal, "/j");
   EXPECT_EQ(options.kernel_log, "-");
   EXPECT_EQ(options.log_level, log::Level::kWarn);
@@ -245,7 +245,7 @@ web.disable-exporter-metrics: true
 collector.probes: true
 no-collector.memory: true
 collector.probes.period: 5s
-path.rootfs: /host
+path.rootfs: /tmp
 log.level: debug
 once: true
 )");
@@ -253,7 +253,7 @@ once: true
   EXPECT_EQ(options.max_requests, 5U);
   EXPECT_THAT(enabled(options), ElementsAre("probes"));
   EXPECT_EQ(options.collectors.at(0).period, seconds(5));
-  EXPECT_EQ(options.paths.rootfs, "/host");
+  EXPECT_EQ(options.paths.rootfs, "/tmp");
   EXPECT_EQ(options.log_level, log::Level::kDebug);
   EXPECT_TRUE(options.once);
 }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/support/fake_collectors.h"
+#include "tests/support/wait.h"
 
 namespace apu {
 namespace {
@@ -50,11 +51,12 @@ TEST(Store, MayBeReadWhileItIsWritten) {
     }
   });
   int newest = -1;
-  while (newest < kLast) {
+  EXPECT_TRUE(eventually([&] {
     const int value = value_of(store.newest("memory").snapshot);
     EXPECT_GE(value, newest);
     newest = value;
-  }
+    return newest == kLast;
+  }));
   writer.join();
 }
 

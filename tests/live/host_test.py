@@ -96,8 +96,8 @@ class KernelLogDevice(unittest.TestCase):
             if lines not in before:
                 self.skipTest("/dev/kmsg does not open here")
             # A bare line gets the facility of user space; the kernel's own cannot be written.
-            for text in ("amdgpu: SVM mapping failed, exceeds resident system memory limit\n",
-                         "workqueue: svm_range_restore_work [amdgpu] hogged CPU for >10000us 67 times\n"):
+            for text in ("amdgpu: SVM mapping failed, exceeds resident system memory limit (a test)\n",
+                         "workqueue: svm_range_restore_work [amdgpu] hogged CPU for >10000us 67 times (a test)\n"):
                 pathlib.Path("/dev/kmsg").write_text(text)
             passes = 'apu_collector_passes_total{collector="kernel_log",outcome="ok"}'
             exporter.wait_sample(passes, lambda value: value >= before[passes] + 2)

@@ -23,7 +23,7 @@ TEST(ParseBootTime, LineOfAnotherNameDoesNotCount) {
 }
 
 TEST(ParseBootTime, WithoutAWholeNumberItIsMalformed) {
-  for (const char* text : {"", "cpu 1 2 3\n", "btime", "btime ", "btime x", "btime -1",
+  for (const char* text : {"", "cpu 1 2 3\n", "btime", "btime ", "btime5", "btime x", "btime -1",
                            "btime 1782716334x", "btime 18446744073709551616"}) {
     const auto time = parse_boot_time(text);
     ASSERT_FALSE(time) << text;
