@@ -24,7 +24,8 @@ constexpr std::array kMetrics{kInfo, kBootTime};
 /// The first line of a file, empty if it cannot be read: none of these files must exist.
 std::string line_in(const FileRoot& root, std::string_view file) {
   const auto text = root.read(file);
-  return text ? std::string(trim(first_line(*text))) : std::string();
+  constexpr size_t kMaxLabel = 256;
+  return text ? std::string(trim(first_line(*text)).substr(0, kMaxLabel)) : std::string();
 }
 
 class HostCollector : public Collector {

@@ -149,20 +149,22 @@ std::optional<KworkerName> parse_kworker_name(std::string_view comm) {
 }
 
 void KworkerTotals::add_pass(TimePoint time, const std::vector<KworkerSample>& kworkers) {
-  std::map<Identity, std::uint64_t> now;
+  ++passes_;
   for (const KworkerSample& kworker : kworkers) {
     const Identity identity{kworker.pid, kworker.start_ticks};
-    now[identity] = kworker.cpu_ticks;
     const auto before = seen_.find(identity);
     // What was used before the first pass went to queues that nobody saw.
-    const std::uint64_t base = before != seen_.end() ? before->second
+    const std::uint64_t base = before != seen_.end() ? before->second.ticks
                                : history_.empty()    ? kworker.cpu_ticks
                                                      : 0;
     const std::uint64_t used = kworker.cpu_ticks > base ? kworker.cpu_ticks - base : 0;
     per_cpu_ticks_ += kworker.name.per_cpu ? used : 0;
     by_workqueue_[label_of(kworker.name.workqueue)] += used;
+    seen_[identity] = {kworker.cpu_ticks, passes_};
   }
-  seen_ = std::move(now);
+  std::erase_if(seen_, [this](const auto& kworker) {
+    return kworker.second.pass + kRememberedPasses < passes_;
+  });
   history_.emplace_back(time, per_cpu_ticks_);
   while (history_.size() > 2 && history_[1].first <= time - kWindow) {
     history_.pop_front();

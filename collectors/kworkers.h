@@ -62,7 +62,16 @@ class KworkerTotals {
  private:
   using Identity = std::pair<std::int64_t, std::uint64_t>;  // pid, start
 
-  std::map<Identity, std::uint64_t> seen_;  // ticks at the last pass
+  struct LastSeen {
+    std::uint64_t ticks = 0;
+    std::uint64_t pass = 0;
+  };
+
+  // A kworker whose stat could not be read for a while is no new one.
+  static constexpr std::uint64_t kRememberedPasses = 40;
+
+  std::map<Identity, LastSeen> seen_;
+  std::uint64_t passes_ = 0;
   std::uint64_t per_cpu_ticks_ = 0;
   std::map<std::string, std::uint64_t, std::less<>> by_workqueue_;
   std::deque<std::pair<TimePoint, std::uint64_t>> history_;  // per_cpu_ticks_, kWindow long

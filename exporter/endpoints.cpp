@@ -116,7 +116,7 @@ HttpResponse Endpoints::selected_metrics(const HttpRequest& request) {
   const auto selection =
       Selection::from_query(request.query, names_of(runner_->view()), options_.known_collectors);
   if (!selection) {
-    return plain(400, "Bad request: " + selection.error().message + "\n");
+    return plain(400, "Bad request: " + to_valid_utf8(selection.error().message) + "\n");
   }
   runner_->refresh(kRefreshWait);
   std::vector<CollectorView> views = runner_->view();
@@ -143,10 +143,18 @@ std::string Endpoints::render(const std::vector<CollectorView>& views) const {
     }
   }
   const MergedFamilies merged = merge_families(parts);
-  for (const std::string& conflict : merged.conflicts) {
-    log::error("Bug in the exposition", {{"err", conflict}});
-  }
+  log_conflicts(merged.conflicts);
   return to_text(merged.families);
+}
+
+void Endpoints::log_conflicts(const std::vector<std::string>& conflicts) const {
+  constexpr size_t kMostLogged = 20;
+  const std::lock_guard lock(logged_mutex_);
+  for (const std::string& conflict : conflicts) {
+    if (logged_conflicts_.size() < kMostLogged && logged_conflicts_.insert(conflict).second) {
+      log::error("Left out of the exposition", {{"err", conflict}});
+    }
+  }
 }
 
 HttpResponse Endpoints::readiness() const {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,12 +35,15 @@ class Endpoints {
   HttpResponse selected_metrics(const HttpRequest& request);
   [[nodiscard]] HttpResponse landing_page() const;
   [[nodiscard]] HttpResponse readiness() const;
+  void log_conflicts(const std::vector<std::string>& conflicts) const;
   [[nodiscard]] std::string render(const std::vector<CollectorView>& views) const;
 
   EndpointOptions options_;
   std::shared_ptr<Runner> runner_;
   std::shared_ptr<const SourceBoard> sources_;
   std::atomic<unsigned> scrapes_in_flight_ = 0;
+  mutable std::mutex logged_mutex_;
+  mutable std::set<std::string> logged_conflicts_;  // each is logged once
 };
 
 }  // namespace apu

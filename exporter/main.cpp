@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 
 #include "collectors/registry.h"
 #include "exporter/commands/once.h"
@@ -41,9 +42,17 @@ int main(int argc, char** argv) {
     return command_line.exit_code;
   }
   const apu::Options& options = *command_line.options;
-  block_signals();
+  if (!options.once) {
+    block_signals();
+  }
+  apu::prepare_descriptors();
   apu::use_small_thread_stacks();
   apu::log::start(options.log_level, options.log_format);
-  return leave(options.once ? apu::once(options, apu::all_collectors())
-                            : apu::serve(options, apu::all_collectors()));
+  try {
+    return leave(options.once ? apu::once(options, apu::all_collectors())
+                              : apu::serve(options, apu::all_collectors()));
+  } catch (const std::exception& exception) {  // no thread, no memory: a limit that is too low
+    apu::log::error("Cannot go on", {{"err", exception.what()}});
+    return leave({1, false});
+  }
 }

@@ -79,6 +79,9 @@ std::string check_kernel_log(const std::string& choice) {
   if (choice == "journal" || std::filesystem::is_directory(choice, error)) {
     return fmt::format("'{}': this version reads the kernel log from kmsg or a file only", choice);
   }
+  if (choice == "/proc/kmsg") {
+    return "'/proc/kmsg': reading it takes the lines from others: use kmsg";
+  }
   return choice.empty() ? "needs auto, kmsg, a file or -" : "";
 }
 

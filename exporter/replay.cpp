@@ -108,6 +108,10 @@ Replay& Replay::operator=(Replay&& other) noexcept {
 }
 
 Replay::~Replay() {
+  close();
+}
+
+void Replay::close() {
   if (!link_directory_.empty()) {
     std::error_code ignored;  // a temporary directory that stays harms nobody
     std::filesystem::remove_all(link_directory_, ignored);

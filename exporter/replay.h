@@ -28,6 +28,9 @@ class Replay {
   Replay& operator=(const Replay&) = delete;
   ~Replay();
 
+  /// Removes the link; nothing below root() can be read afterwards.
+  void close();
+
   /// The root to read; the first frame already stands there.
   [[nodiscard]] std::filesystem::path root() const;
   [[nodiscard]] std::shared_ptr<const Clock> clock() const;

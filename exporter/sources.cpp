@@ -44,7 +44,12 @@ bool SourceBoard::count_parse_error(const std::string& source, const std::string
   const std::lock_guard lock(mutex_);
   ParseErrors& errors = parse_errors_[source];
   errors.count += 1;
-  return std::exchange(errors.last_message, message) != message;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - errors.logged_since > std::chrono::hours(1)) {
+    errors.logged.clear();
+    errors.logged_since = now;
+  }
+  return errors.logged.size() < kLoggedMessages && errors.logged.insert(message).second;
 }
 
 Families SourceBoard::families() const {
@@ -76,7 +81,9 @@ void SourceReporter::unavailable(const std::string& source, ErrorKind reason) co
   board_->set_unavailable(collector_, source, reason);
 }
 
-void SourceReporter::parse_error(const std::string& source, const std::string& message) const {
+void SourceReporter::parse_error(const std::string& source, const std::string& what) const {
+  constexpr size_t kShownBytes = 300;  // it may quote a whole file
+  const std::string message = what.substr(0, kShownBytes);
   if (board_->count_parse_error(source, message)) {
     log::warn("Input could not be read", {{"collector", collector_}, {"err", message}});
   }

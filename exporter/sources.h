@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,7 +27,10 @@ class SourceBoard {
   /// Makes apu_parse_errors_total{source} exist, at 0 if it is new.
   void expect_parse_errors(const std::string& source);
 
-  /// Counts one. Returns whether `message` differs from the source's last one.
+  /// So many different messages of a source are worth a line in the log each hour.
+  static constexpr size_t kLoggedMessages = 10;
+
+  /// Counts one. Returns whether `message` is new and shall be logged.
   bool count_parse_error(const std::string& source, const std::string& message);
 
   /// A source is available if no collector that uses it says otherwise.
@@ -36,7 +41,8 @@ class SourceBoard {
 
   struct ParseErrors {
     std::uint64_t count = 0;
-    std::string last_message;
+    std::set<std::string> logged;
+    std::chrono::steady_clock::time_point logged_since;
   };
 
   mutable std::mutex mutex_;
@@ -53,9 +59,9 @@ class SourceReporter {
   void available(const std::string& source) const;
   void unavailable(const std::string& source, ErrorKind reason) const;
 
-  /// Counts input of `source` that could not be read, and logs `message`, which names file and
-  /// line; the same message is not logged twice in a row.
-  void parse_error(const std::string& source, const std::string& message) const;
+  /// Counts input of `source` that could not be read, and logs `what`, which names file and
+  /// line; each message once an hour, and not too many.
+  void parse_error(const std::string& source, const std::string& what) const;
 
   /// Notes whether `result` came: the source is available, or is not for the error's reason
   /// (kMalformed is counted as a parse error too). Returns whether it came.

@@ -1,8 +1,10 @@
 #include "exporter/thread.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/close_range.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,6 +46,19 @@ void own_descriptor_table() {
   });
 }
 
+void prepare_descriptors() {
+  for (int standard = 0; standard < static_cast<int>(kFirstOwnDescriptor); ++standard) {
+    if (::fcntl(standard, F_GETFD) < 0) {
+      ::open("/dev/null", O_RDWR);  // takes the lowest free number, which is this one
+    }
+  }
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);  // may fail: the soft limit does for most
+  }
+}
+
 void use_small_thread_stacks() {
   // The deepest stack measured (yaml-cpp and CLI11 run in main) is under 100 KiB; sanitizers
   // multiply frames, so they keep the default.
@@ -63,9 +78,12 @@ void use_small_thread_stacks() {
 
 #ifdef __SANITIZE_THREAD__
 // The thread sanitizer takes a process to have one descriptor table, and so two threads that use
-// the same number in tables of their own to race for it.
+// the same number in tables of their own to race for it. Its functions have names of their own.
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:^open$\nrace:^open64$\nrace:^openat$\nrace:^close$\nrace:^closedir$\n"
-         "race:^eventfd$\nrace:^socket$\nrace:^accept$\nrace:^accept4$\n";
+  return "race:^__interceptor_open$\nrace:^__interceptor_open64$\n"
+         "race:^__interceptor_opendir$\nrace:^__interceptor_closedir$\n"
+         "race:^__interceptor_close$\nrace:^__interceptor___close$\n"
+         "race:^__interceptor_eventfd$\nrace:^__interceptor_socket$\n"
+         "race:^__interceptor_accept$\nrace:^__interceptor_accept4$\n";
 }
 #endif

@@ -18,6 +18,10 @@ void set_thread_name(std::string_view name);
 /// forbid unshare(2). On failure it logs once and goes on with the shared table.
 void own_descriptor_table();
 
+/// Opens /dev/null where stdin, stdout or stderr is closed, so that no socket gets their number and
+/// our log lines; and allows as many descriptors as the hard limit does. Once, at the start.
+void prepare_descriptors();
+
 /// Makes threads that are started from now on use small stacks: we run a hundred, most idle.
 void use_small_thread_stacks();
 

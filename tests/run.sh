@@ -44,7 +44,7 @@ test_release() {
 }
 
 # The tests of files that no compiler touches need no second run.
-readonly without_binary='e2e/(alerts|dashboards|systemd)_test'
+readonly without_binary='e2e/(alerts|dashboards|systemd|run_script)_test'
 
 test_sanitized() {
   local preset=$1

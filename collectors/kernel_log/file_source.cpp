@@ -123,6 +123,9 @@ class FileSource : public LogSource {
       std::this_thread::sleep_for(kLineSettles);
       error = read_to_end(sink);
     }
+    if (error && offset_ == 0) {
+      file_ = Descriptor();  // nothing was taken from it: another of that name may be better
+    }
     return error ? error : follow_rotation(sink);
   }
 
@@ -165,7 +168,8 @@ class FileSource : public LogSource {
       return std::nullopt;
     }
     const bool replaced = opened.st_dev != named.st_dev || opened.st_ino != named.st_ino;
-    if (!replaced && named.st_size >= offset_) {
+    const bool shrank = S_ISREG(named.st_mode) && named.st_size < offset_;
+    if (!replaced && !shrank) {
       return std::nullopt;
     }
     // The writer may have gone on in the old file between its end and its replacement.
@@ -193,7 +197,8 @@ class StdinSource : public LogSource {
 
   Status drain(LogSink& sink) override {
     std::array<char, 65536> piece{};
-    while (!ended_ && readable()) {
+    const int silence = std::exchange(first_, false) ? kFirstSilenceMs : 0;
+    while (!ended_ && readable(silence)) {
       const ssize_t count = ::read(STDIN_FILENO, piece.data(), piece.size());
       if (count > 0) {
         feeder_.feed({piece.data(), static_cast<size_t>(count)}, sink);
@@ -210,12 +215,17 @@ class StdinSource : public LogSource {
   [[nodiscard]] int poll_descriptor() const override { return ended_ ? -1 : STDIN_FILENO; }
 
  private:
-  static bool readable() {
+  // What is there at the start counts whole: whoever writes it may be slower than we are. One that
+  // says nothing for so long is a log that is followed.
+  static constexpr int kFirstSilenceMs = 3000;
+
+  static bool readable(int wait_ms) {
     pollfd descriptor{STDIN_FILENO, POLLIN, 0};
-    return ::poll(&descriptor, 1, 0) > 0;
+    return ::poll(&descriptor, 1, wait_ms) > 0;
   }
 
   LineFeeder feeder_;
+  bool first_ = true;
   bool ended_ = false;
 };
 

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "exporter/text.h"
 
 namespace apu {
 namespace {
+
+// The kernel's symbols and modules have shorter names.
+constexpr size_t kMaxName = 512;
 
 // The first count at which the rule before 6.9 prints.
 constexpr std::uint64_t kOldFirstCount = 4;
@@ -55,7 +59,8 @@ ParsedHog parse_hog_report(std::string_view message) {
   const auto threshold = take_unsigned(rest);
   const bool unit = consume(rest, "us ");
   const auto count = take_unsigned(rest);
-  if (!threshold || !unit || !count || !consume(rest, " times")) {
+  if (!threshold || !unit || !count || !consume(rest, " times") || module.size() > kMaxName ||
+      function.size() > kMaxName) {
     return {ParsedHog::Kind::kMalformed, {}};
   }
   return {ParsedHog::Kind::kReport,
@@ -73,6 +78,10 @@ unsigned HogRule::doublings(std::uint64_t count) const {
 }
 
 std::uint64_t HogRule::next(std::uint64_t count) const {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+  if (count > kMax / 2) {
+    return kMax;
+  }
   if (!warning_threshold) {
     return std::max(kOldFirstCount, 2 * count);
   }

@@ -22,7 +22,10 @@ std::unique_ptr<LogSource> make_source(const CollectorContext& context) {
     return make_stdin_source(context.clock);
   }
   if (choice != "auto" && choice != "kmsg") {
-    return make_file_source(choice, context.clock);
+    std::error_code error;
+    return std::filesystem::is_character_file(choice, error)
+               ? make_kmsg_source(choice)
+               : make_file_source(choice, context.clock);
   }
   // A fixture has its log in a file. Where it has none, kmsg says that there is no log.
   const bool file =

@@ -139,7 +139,8 @@ void KernelLogState::fold_event(const KernelEvent& event, std::optional<TimePoin
   }
   EventCounts& counts = events_[event.kind];
   const bool first = counts.lines.empty();
-  counts.lines[std::string(event.gpu)] += 1;
+  const bool room = counts.lines.size() < kMaxGpus || counts.lines.contains(event.gpu);
+  counts.lines[room ? std::string(event.gpu) : "other"] += 1;
   const bool follows =
       !first && (!time || !counts.last_time || *time - *counts.last_time <= kBurstGap);
   counts.bursts += follows ? 0 : 1;

@@ -43,6 +43,9 @@ class KernelLogState {
   /// So many units get counts of their own; those of more are counted as of "other".
   static constexpr size_t kMaxUnits = 64;
 
+  /// A host has fewer GPUs; lines of more are counted as of "other".
+  static constexpr size_t kMaxGpus = 32;
+
   /// A hung task's stack has fewer lines.
   static constexpr unsigned kHungTaskLines = 64;
 

@@ -55,8 +55,10 @@ Result<KernelLogState> KernelLogStream::caught_up_state() {
 
 void KernelLogStream::run() {
   set_thread_name("kernel_log-read");
-  boot_time_ = read_boot_time_();
   while (true) {
+    if (!boot_time_) {
+      boot_time_ = read_boot_time_();
+    }
     std::uint64_t requested = 0;
     {
       const std::lock_guard lock(mutex_);

@@ -40,12 +40,15 @@ Outcome once(const Options& options, std::span<const CollectorSpec> known) {
   }
   const bool found = found_anything(runner);
   const std::string page = exporter->endpoints->exposition();
-  std::fwrite(page.data(), 1, page.size(), stdout);
-  std::fflush(stdout);
+  const bool printed =
+      std::fwrite(page.data(), 1, page.size(), stdout) == page.size() && std::fflush(stdout) == 0;
+  if (!printed) {
+    log::error("The exposition could not be written to stdout");
+  }
   if (!found) {
     log::error("Nothing could be collected");
   }
-  return {found ? 0 : 1, runner.stop(kStopWait)};
+  return {found && printed ? 0 : 1, runner.stop(kStopWait)};
 }
 
 }  // namespace apu

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "exporter/assembly.h"
 #include "exporter/health.h"
@@ -50,19 +49,19 @@ void wait_for_stop_signal() {
   log::info("Stopping", {{"signal", std::to_string(signal)}});
 }
 
-void start_replay(Exporter& exporter) {
+/// Plays on a thread that nobody waits for. Null if there is nothing to replay.
+std::shared_ptr<Replay> start_replay(Exporter& exporter) {
   if (!exporter.replay) {
-    return;
+    return nullptr;
   }
-  // The replay ends before the process does or never; its link directory goes with this object.
   auto replay = std::make_shared<Replay>(*std::move(exporter.replay));
   start_detached_thread("replay", [replay, runner = exporter.runner] {
     if (const Status error = replay->play(*runner, /*wait=*/true)) {
       log::error("Replay failed", {{"err", error->message}});
     }
     log::info("Replay ended");
-    std::this_thread::sleep_for(std::chrono::hours(24 * 365));
   });
+  return replay;
 }
 
 Outcome failed(const Error& error) {
@@ -85,11 +84,14 @@ Outcome serve(const Options& options, std::span<const CollectorSpec> known) {
     return failed(server.error());
   }
   exporter->runner->start();
-  start_replay(*exporter);
+  const std::shared_ptr<Replay> replay = start_replay(*exporter);
   log_start(options, **server);
   wait_for_stop_signal();
   const bool web_stopped = (*server)->stop(kWebStopWait);
   const bool workers_stopped = exporter->runner->stop(kRunnerStopWait);
+  if (replay) {
+    replay->close();
+  }
   if (!workers_stopped) {
     log::warn("A collector is stuck and is left behind");
   }

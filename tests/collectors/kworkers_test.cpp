@@ -58,6 +58,14 @@ TEST(KworkerTotals, NeverFall) {
   EXPECT_EQ(totals.per_cpu_ticks(), 45U);
 }
 
+TEST(KworkerTotals, KworkerThatWasNotReadForAWhileIsNoNewOne) {
+  KworkerTotals totals;
+  totals.add_pass(at(0), {kworker(1, 5000, "kworker/0:1-events")});
+  totals.add_pass(at(15), {});
+  totals.add_pass(at(30), {kworker(1, 5010, "kworker/0:1-events")});
+  EXPECT_EQ(totals.per_cpu_ticks(), 10U);
+}
+
 TEST(KworkerTotals, LeaveUnboundKworkersOutOfThePerCpuSum) {
   KworkerTotals totals;
   totals.add_pass(at(0), {});

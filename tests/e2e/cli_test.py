@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """The command line as its users meet it."""
+import os
 import pathlib
 import socket
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -34,6 +36,7 @@ class WrongUse(unittest.TestCase):
                                 ("--log.level", "--log.level=loud"),
                                 ("--log.format", "--log.format=xml"),
                                 ("journal", "--kernel-log=journal"),
+                                ("/proc/kmsg", "--kernel-log=/proc/kmsg"),
                                 ("/no/such/host", "--path.rootfs=/no/such/host"),
                                 ("/no/such/file", "--config.file=/no/such/file")):
             self.check_refused(named, argument)
@@ -89,6 +92,32 @@ class RightUse(unittest.TestCase):
         done = apu.run_exporter("--once", "--kernel-log=-", input=line * 3)
         samples = apu.parse_samples(done.stdout)
         self.assertEqual(samples['apu_kernel_events_total{event="svm_mapping_failed",gpu=""}'], 3)
+
+    def test_a_log_that_comes_slowly_from_stdin_counts_whole(self):
+        line = "[   12.000001] amdgpu: SVM mapping failed, exceeds resident system memory limit\n"
+        script = f'(sleep 0.5; printf "{line}"; sleep 0.5; printf "{line}") | "$0" --once --kernel-log=-'
+        done = subprocess.run(["sh", "-c", script, apu.BINARY], capture_output=True, text=True, check=True)
+        samples = apu.parse_samples(done.stdout)
+        self.assertEqual(samples['apu_kernel_events_total{event="svm_mapping_failed",gpu=""}'], 2)
+
+    def test_once_says_that_its_output_failed(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([apu.BINARY, "--once", HEALTHY], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("could not be written", done.stderr)
+
+    def test_closed_standard_descriptors_are_no_sockets(self):
+        script = '"$0" --web.listen-address=127.0.0.1:0 "$1" <&- >&- 2>&- & echo $!'
+        done = subprocess.run(["sh", "-c", script, apu.BINARY, HEALTHY], capture_output=True, text=True,
+                              check=True)
+        pid = int(done.stdout)
+        try:
+            links = [pathlib.Path(f"/proc/{pid}/fd/{fd}") for fd in (0, 1, 2)]
+            apu.wait_for(lambda: all(os.path.exists(link) for link in links), "the three are open")
+            self.assertEqual([os.readlink(link) for link in links], ["/dev/null"] * 3)
+        finally:
+            os.kill(pid, 15)
 
     def test_json_log_lines(self):
         import json

@@ -160,6 +160,11 @@ TEST_F(FileSourceTest, WhatIsNoRecordIsCountedWithItsLine) {
   EXPECT_EQ(messages(), (Messages{"a", "b"}));
   ASSERT_EQ(sink_.unreadable.size(), 1U);
   EXPECT_NE(sink_.unreadable[0].find("kern.log:4:"), std::string::npos) << sink_.unreadable[0];
+  rotate_by_rename();
+  append("no format\n");
+  drain();
+  ASSERT_EQ(sink_.unreadable.size(), 2U);
+  EXPECT_NE(sink_.unreadable[1].find("kern.log:1:"), std::string::npos) << sink_.unreadable[1];
 }
 
 TEST_F(FileSourceTest, NulBytesAreBytes) {
