@@ -73,7 +73,7 @@ class ThisHost(unittest.TestCase):
         # Connections of scrapes come and go between the two looks.
         self.assertAlmostEqual(samples["process_open_fds"], len(os.listdir(f"/proc/{pid}/fd")),
                                delta=3)
-        self.assertEqual(samples["process_threads"], len(apu.thread_ids(pid)))
+        self.exporter.wait_sample("process_threads", lambda value: value == len(apu.thread_ids(pid)))
 
     def test_workers_hold_no_socket(self):
         pid = self.exporter.process.pid
