@@ -6,9 +6,10 @@ set -eu
 
 build_packages="g++ cmake ninja-build pkg-config git ca-certificates curl
   prometheus-cpp-dev libcurl4-openssl-dev libcivetweb-dev libfmt-dev libcli11-dev libyaml-cpp-dev
-  nlohmann-json3-dev zlib1g-dev"
+  nlohmann-json3-dev zlib1g-dev liblzma-dev libzstd-dev libsystemd-dev"
 test_packages="libgtest-dev libgmock-dev libfuse3-dev fuse3 python3 prometheus
-  prometheus-alertmanager systemd yamllint procps mount"
+  prometheus-alertmanager systemd systemd-journal-remote yamllint procps mount
+  gzip xz-utils zstd"
 lint_packages="clang clang-format clang-tidy libclang-rt-14-dev shellcheck"
 
 case "${1:-}" in

@@ -21,7 +21,7 @@ std::optional<KernelLogState::Trouble> KernelLogState::fold(const LogRecord& rec
     case Origin::kKernel:
       return fold_kernel(record, time);
     case Origin::kServiceManager:
-      fold_manager(record.message, time);
+      fold_manager(record, time);
       break;
     case Origin::kJournald:
       fold_journald(record.message);
@@ -50,8 +50,8 @@ std::optional<KernelLogState::Trouble> KernelLogState::fold_kernel(const LogReco
   return std::nullopt;
 }
 
-void KernelLogState::fold_manager(std::string_view message, std::optional<TimePoint> time) {
-  const auto event = parse_unit_event(message, {});
+void KernelLogState::fold_manager(const LogRecord& record, std::optional<TimePoint> time) {
+  const auto event = parse_unit_event(record.message, record.user);
   if (!event) {
     return;
   }

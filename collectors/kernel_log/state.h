@@ -91,7 +91,7 @@ class KernelLogState {
   [[nodiscard]] bool covers_boot() const { return covers_boot_; }
 
  private:
-  void fold_manager(std::string_view message, std::optional<TimePoint> time);
+  void fold_manager(const LogRecord& record, std::optional<TimePoint> time);
   void fold_journald(std::string_view message);
   std::optional<Trouble> fold_kernel(const LogRecord& record, std::optional<TimePoint> time);
   bool fold_suppression(std::string_view message);
