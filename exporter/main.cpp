@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 
 #include "collectors/registry.h"
+#include "exporter/commands/analyze.h"
 #include "exporter/commands/once.h"
 #include "exporter/commands/serve.h"
 #include "exporter/log.h"
@@ -35,6 +37,9 @@ int leave(const apu::Outcome& outcome) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "analyze") {
+    return apu::analyze_command(argc - 1, argv + 1);
+  }
   const apu::CommandLine command_line = apu::parse_command_line(argc, argv, apu::all_collectors());
   if (!command_line.options) {
     std::fputs(command_line.output.c_str(), stdout);

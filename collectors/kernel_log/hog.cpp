@@ -123,7 +123,7 @@ void HogSeries::add(std::uint64_t printed, std::optional<TimePoint> time) {
 
 std::vector<std::uint64_t> HogSeries::printed() const {
   std::vector<std::uint64_t> counts;
-  for (const Report& report : reports_) {
+  for (const HogReportTime& report : reports_) {
     counts.push_back(report.printed);
   }
   return counts;
@@ -141,7 +141,7 @@ std::optional<std::uint64_t> HogSeries::upper_bound(const HogRule& rule) const {
   return lost_since_last_ ? std::nullopt : std::optional(rule.next(count(rule)));
 }
 
-const HogSeries::Report* HogSeries::earlier_report() const {
+const HogReportTime* HogSeries::earlier_report() const {
   using std::chrono::floor;
   using std::chrono::seconds;
   const auto last = last_time();
@@ -149,14 +149,14 @@ const HogSeries::Report* HogSeries::earlier_report() const {
     return nullptr;
   }
   const auto found =
-      std::find_if(reports_.rbegin() + 1, reports_.rend(), [&](const Report& report) {
+      std::find_if(reports_.rbegin() + 1, reports_.rend(), [&](const HogReportTime& report) {
         return report.time && floor<seconds>(*report.time) < floor<seconds>(*last);
       });
   return found == reports_.rend() ? nullptr : &*found;
 }
 
 std::optional<double> HogSeries::rate(const HogRule& rule, TimePoint now) const {
-  const Report* earlier = earlier_report();
+  const HogReportTime* earlier = earlier_report();
   if (earlier == nullptr) {
     return std::nullopt;
   }
@@ -172,7 +172,7 @@ std::optional<double> HogSeries::rate(const HogRule& rule, TimePoint now) const 
 }
 
 std::optional<double> HogSeries::doubling_interval(const HogRule& rule, TimePoint now) const {
-  const Report* earlier = earlier_report();
+  const HogReportTime* earlier = earlier_report();
   if (earlier == nullptr || count(rule) < kFirstSteadyCount) {
     return std::nullopt;
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,12 @@ struct HogRule {
 HogRule guess_hog_rule(const std::vector<std::uint64_t>& printed,
                        const HogRule& undecided = HogRule{4});
 
+/// One report of a function.
+struct HogReportTime {
+  std::uint64_t printed = 0;
+  std::optional<TimePoint> time;
+};
+
 /// All reports of one function since its count last fell. A count that falls while time runs
 /// forward starts anew: the kernel's counter did.
 class HogSeries {
@@ -70,6 +77,9 @@ class HogSeries {
 
   /// Times that the count fell.
   [[nodiscard]] std::uint64_t resets() const { return resets_; }
+
+  /// The reports since the last reset, their counts rising.
+  [[nodiscard]] std::span<const HogReportTime> reports() const { return reports_; }
 
   /// The printed counts since the last reset, rising.
   [[nodiscard]] std::vector<std::uint64_t> printed() const;
@@ -94,15 +104,10 @@ class HogSeries {
   static constexpr std::uint64_t kFirstSteadyCount = 35;
 
  private:
-  struct Report {
-    std::uint64_t printed;
-    std::optional<TimePoint> time;
-  };
-
   /// The newest report whose stamp is of an earlier second than the last one's.
-  [[nodiscard]] const Report* earlier_report() const;
+  [[nodiscard]] const HogReportTime* earlier_report() const;
 
-  std::vector<Report> reports_;  // one for each doubling: 60 at most
+  std::vector<HogReportTime> reports_;  // one for each doubling: 60 at most
   std::uint64_t lines_ = 0;
   std::uint64_t resets_ = 0;
   bool lost_since_last_ = false;

@@ -78,7 +78,7 @@ std::optional<std::string_view> parse_oom_group(std::string_view message) {
 
 bool OomState::fold(std::string_view message, std::optional<TimePoint> time) {
   if (const auto event = parse_oom_event(message)) {
-    begin_event(*event);
+    begin_event(*event, time);
     return true;
   }
   if (const auto cgroup = parse_oom_group(message)) {
@@ -92,8 +92,11 @@ bool OomState::fold(std::string_view message, std::optional<TimePoint> time) {
   return false;
 }
 
-void OomState::begin_event(const OomEvent& event) {
+void OomState::begin_event(const OomEvent& event, std::optional<TimePoint> time) {
   events_[event.scope] += 1;
+  if (event.scope == OomScope::kHost && !first_host_) {
+    first_host_ = time;
+  }
   current_ = {unit_of_cgroup(event.victim_cgroup), event.pid, false, {}};
 }
 

@@ -67,6 +67,9 @@ class OomState {
 
   [[nodiscard]] const std::map<Key, OomKillCounts>& kills() const { return kills_; }
 
+  /// Time of the first event of the host.
+  [[nodiscard]] const std::optional<TimePoint>& first_host_event() const { return first_host_; }
+
  private:
   /// The last event, while kills may belong to it.
   struct Current {
@@ -76,13 +79,14 @@ class OomState {
     std::set<std::int64_t> killed;
   };
 
-  void begin_event(const OomEvent& event);
+  void begin_event(const OomEvent& event, std::optional<TimePoint> time);
   void begin_group(std::string_view cgroup);
   void add_kill(const OomKill& kill, std::optional<TimePoint> time);
   OomKillCounts& counts_of(OomScope scope, const std::string& unit);
 
   std::map<OomScope, std::uint64_t> events_;
   std::map<Key, OomKillCounts> kills_;
+  std::optional<TimePoint> first_host_;
   Current current_;
 };
 

@@ -97,6 +97,14 @@ std::optional<Origin> take_host_and_tag(std::string_view& text) {
   return origin;
 }
 
+/// "host app[4711]: text", as journalctl -o short-monotonic has it: no line of a kernel has a
+/// process's tag for its second word.
+bool has_user_tag(std::string_view text) {
+  take_field(text);
+  const std::string_view tag = take_field(text);
+  return tag.ends_with("]:") && tag.find('[') != std::string_view::npos;
+}
+
 std::optional<LogRecord> parse_text(std::string_view line, TimePoint now) {
   std::string_view rest = line;
   LogRecord record;
@@ -110,12 +118,13 @@ std::optional<LogRecord> parse_text(std::string_view line, TimePoint now) {
   }
   record.since_boot = stamp->since_boot;
   record.time = stamp->time;
+  record.year_missing = stamp->year_missing;
   if (!stamp->of_dmesg && rest.empty()) {
     return std::nullopt;  // cut off
   }
   if (const auto origin = take_host_and_tag(rest)) {
     record.origin = *origin;
-  } else if (!stamp->of_dmesg) {
+  } else if (!stamp->of_dmesg || has_user_tag(rest)) {
     record.origin = Origin::kUserspace;
   }
   // rsyslog keeps the kernel's own stamp.

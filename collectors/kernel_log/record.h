@@ -25,6 +25,7 @@ struct LogRecord {
   std::optional<std::uint64_t> sequence;  ///< of /dev/kmsg: contiguous
   std::optional<std::chrono::microseconds> since_boot;  ///< the kernel's monotonic stamp
   std::optional<TimePoint> time;  ///< by the text's own stamp; see resolve_time
+  bool year_missing = false;      ///< of `time`: the one that it has was guessed
   std::string_view user;          ///< id of the user whose manager wrote it; empty for PID 1
   std::string_view message;
 };

@@ -172,7 +172,7 @@ std::optional<LogStamp> take_monotonic(std::string_view& text) {
   }
   consume(rest, " ");
   text = rest;
-  return LogStamp{microseconds(*seconds * kMicrosPerSecond + *fraction), std::nullopt, true};
+  return LogStamp{microseconds(*seconds * kMicrosPerSecond + *fraction), std::nullopt, false, true};
 }
 
 /// "[Tue Feb 10 19:23:31 2026] ".
@@ -193,7 +193,7 @@ std::optional<LogStamp> take_ctime(std::string_view& text) {
   consume(rest, " ");
   calendar.tm_mon = *month;
   text = rest;
-  return LogStamp{std::nullopt, local_time(calendar), true};
+  return LogStamp{std::nullopt, local_time(calendar), false, true};
 }
 
 /// "2026-07-05T13:04:41.123456+02:00 ".
@@ -210,7 +210,7 @@ std::optional<LogStamp> take_rfc3339(std::string_view& text) {
     return std::nullopt;
   }
   text = rest;
-  return LogStamp{std::nullopt, utc_time(calendar) - *zone + fraction, comma};
+  return LogStamp{std::nullopt, utc_time(calendar) - *zone + fraction, false, comma};
 }
 
 /// "Jul  4 18:18:52 ", local time without a year.
@@ -231,6 +231,7 @@ std::optional<LogStamp> take_traditional(std::string_view& text, TimePoint now) 
     return std::nullopt;
   }
   LogStamp stamp;
+  stamp.year_missing = true;
   if (const auto month = month_of(word)) {
     calendar.tm_mon = *month;
     stamp.time = newest_not_after(now + std::chrono::hours(24), calendar);
@@ -259,7 +260,8 @@ std::optional<LogStamp> take_full(std::string_view& text) {
   consume(rest, " ");
   text = rest;
   return LogStamp{std::nullopt,
-                  (zone == "UTC" ? utc_time(calendar) : local_time(calendar)) + fraction, false};
+                  (zone == "UTC" ? utc_time(calendar) : local_time(calendar)) + fraction, false,
+                  false};
 }
 
 /// "1783249481.123456 ".
@@ -277,7 +279,8 @@ std::optional<LogStamp> take_unix(std::string_view& text) {
   text = rest;
   return LogStamp{
       std::nullopt,
-      std::chrono::system_clock::from_time_t(static_cast<std::time_t>(*seconds)) + fraction, false};
+      std::chrono::system_clock::from_time_t(static_cast<std::time_t>(*seconds)) + fraction, false,
+      false};
 }
 
 }  // namespace
@@ -293,6 +296,15 @@ std::optional<LogStamp> take_stamp(std::string_view& text, TimePoint now) {
   }
   const auto traditional = take_traditional(text, now);
   return traditional ? traditional : take_full(text);
+}
+
+TimePoint with_newest_year(TimePoint time, TimePoint latest) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm calendar{};
+  ::localtime_r(&seconds, &calendar);
+  const auto fraction = time - std::chrono::system_clock::from_time_t(seconds);
+  const auto dated = newest_not_after(latest, calendar);
+  return dated ? *dated + fraction : time;
 }
 
 }  // namespace apu

@@ -12,6 +12,7 @@ namespace apu {
 struct LogStamp {
   std::optional<std::chrono::microseconds> since_boot;  ///< the kernel's monotonic stamp
   std::optional<TimePoint> time;
+  bool year_missing = false;
   /// Only `dmesg` and its like write it: what follows is the kernel's text, without host and tag.
   bool of_dmesg = false;
 };
@@ -30,5 +31,9 @@ struct LogStamp {
 ///   "1783249481.123456 "                       journalctl -o short-unix
 /// `now` gives the year where it is missing: the newest that is not later than a day ahead.
 std::optional<LogStamp> take_stamp(std::string_view& text, TimePoint now);
+
+/// `time` in the newest year in which it is not after `latest`, by local time: for stamps without a
+/// year. `time` itself where there is none, which no calendar has.
+TimePoint with_newest_year(TimePoint time, TimePoint latest);
 
 }  // namespace apu

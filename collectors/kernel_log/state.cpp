@@ -144,8 +144,9 @@ void KernelLogState::fold_event(const KernelEvent& event, std::optional<TimePoin
   const bool follows =
       !first && (!time || !counts.last_time || *time - *counts.last_time <= kBurstGap);
   counts.bursts += follows ? 0 : 1;
-  if (time && (!counts.last_time || *counts.last_time < *time)) {
-    counts.last_time = time;
+  counts.last_time = std::max(counts.last_time, time);
+  if (time && (!counts.first_time || *time < *counts.first_time)) {
+    counts.first_time = time;
   }
 }
 

@@ -20,6 +20,7 @@ namespace apu {
 struct EventCounts {
   std::map<std::string, std::uint64_t, std::less<>> lines;  ///< by GPU, "" where none is named
   std::uint64_t bursts = 0;  ///< groups of lines that are at most kBurstGap apart
+  std::optional<TimePoint> first_time;
   std::optional<TimePoint> last_time;
 };
 
@@ -60,6 +61,12 @@ class KernelLogState {
   /// Folds a record in. Records of user space other than those of the service manager and of
   /// journald are counted and otherwise ignored.
   std::optional<Trouble> fold(const LogRecord& record, std::optional<TimePoint> time);
+
+  /// `count` records of the kernel that stand for nothing.
+  void count_plain_lines(std::uint64_t count) { lines_ += count; }
+
+  /// `count` records of user space.
+  void count_ignored(std::uint64_t count) { ignored_ += count; }
 
   /// `count` records of any kind were lost for the reason `by`.
   void lose(std::string_view by, std::uint64_t count);

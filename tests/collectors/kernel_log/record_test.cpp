@@ -269,5 +269,11 @@ TEST(ResolveTime, KernelsStampOnTopOfTheBootTimeComesFirst) {
   EXPECT_EQ(resolve_time(record, std::nullopt), kNow - minutes(7));
 }
 
+TEST(LogLine, TagOfAProcessBehindADmesgStampIsUserSpace) {
+  EXPECT_EQ(record_of("[    5.000000] host app[77]: amdgpu: x").origin, Origin::kUserspace);
+  EXPECT_EQ(record_of("[    5.000000] usb 1-1: new device").origin, Origin::kKernel);
+  EXPECT_EQ(record_of("[    5.000000] traps: app[77] trap int3").origin, Origin::kKernel);
+}
+
 }  // namespace
 }  // namespace apu

@@ -1,0 +1,84 @@
+#include "exporter/commands/analyze.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "analysis/analysis.h"
+#include "analysis/input.h"
+#include "analysis/log_reader.h"
+#include "analysis/report.h"
+
+namespace apu {
+namespace {
+
+constexpr int kFault = 1;
+constexpr int kUnreadable = 2;
+
+LogFile read_log(const std::string& path, TimePoint now) {
+  LogReader reader(path == "-" ? "stdin" : path, now);
+  Status failure = read_input(path, [&](std::string_view bytes) { reader.feed(bytes); });
+  return reader.finish(std::move(failure));
+}
+
+std::string print(const Analysis& analysis, const std::string& format) {
+  if (format == "json") {
+    return to_report_json(analysis);
+  }
+  return format == "metrics" ? to_report_metrics(analysis) : to_report_text(analysis);
+}
+
+int exit_code(const Analysis& analysis) {
+  if (analysis.any_unreadable()) {
+    return kUnreadable;
+  }
+  const BootAnalysis* worst = analysis.worst();
+  return worst != nullptr && is_fault(worst->judgement.verdict) ? kFault : 0;
+}
+
+int run(const std::vector<std::string>& paths, const std::string& format) {
+  const TimePoint now = SystemClock().now();
+  std::vector<LogFile> files;
+  for (const std::string& path : paths) {
+    files.push_back(read_log(path, now));
+    if (files.back().failure) {
+      std::fprintf(stderr, "apu_exporter analyze: %s\n", files.back().failure->message.c_str());
+    }
+  }
+  const Analysis analysis = analyze(std::move(files));
+  std::fputs(print(analysis, format).c_str(), stdout);
+  return exit_code(analysis);
+}
+
+}  // namespace
+
+int analyze_command(int argc, const char* const* argv) {
+  CLI::App app(
+      "Says what saved kernel logs tell of the fault: dmesg, /dev/kmsg records, journalctl "
+      "(short forms, json, export), syslog files; plain, gzip, xz or zstd",
+      "apu_exporter analyze");
+  std::vector<std::string> paths;
+  std::string format = "text";
+  app.add_option("FILE", paths, "Logs, in any order; - for stdin")->required();
+  app.add_option("--format", format, "text, json (docs/analyze-json.md) or metrics (last boot)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json", "metrics"}));
+  app.footer("Exit status: 0 no fault, 1 a fault, 2 a file that cannot be read.");
+  try {
+    app.parse(argc, argv);
+    return run(paths, format);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "apu_exporter analyze: %s\n", error.what());
+    return kUnreadable;
+  } catch (const std::bad_alloc&) {
+    std::fputs("apu_exporter analyze: not enough memory\n", stderr);
+    return kUnreadable;
+  }
+}
+
+}  // namespace apu
