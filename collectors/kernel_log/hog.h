@@ -11,6 +11,8 @@
 
 namespace apu {
 
+class KernelLogStateCodec;
+
 /// The kernel's report that a work item held a CPU for too long, as printed.
 struct HogReport {
   std::string function;  ///< without a compiler's suffix; "unknown" where it is an address
@@ -104,6 +106,7 @@ class HogSeries {
   static constexpr std::uint64_t kFirstSteadyCount = 35;
 
  private:
+  friend class KernelLogStateCodec;
   /// The newest report whose stamp is of an earlier second than the last one's.
   [[nodiscard]] const HogReportTime* earlier_report() const;
 

@@ -12,6 +12,8 @@
 
 namespace apu {
 
+class KernelLogStateCodec;
+
 /// Whose memory ran out.
 enum class OomScope {
   kHost,   ///< "global" in the kernel's words
@@ -71,6 +73,8 @@ class OomState {
   [[nodiscard]] const std::optional<TimePoint>& first_host_event() const { return first_host_; }
 
  private:
+  friend class KernelLogStateCodec;
+
   /// The last event, while kills may belong to it.
   struct Current {
     std::string unit;

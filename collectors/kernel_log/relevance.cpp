@@ -70,6 +70,18 @@ LineTriage triage_tagged(std::string_view rest) {
              : LineTriage::kLook;
 }
 
+/// "kernel: text", "host kernel: text", "host app[4711]: text": only journalctl writes these behind
+/// a stamp like dmesg's. No blanks but single ones are looked for, for speed.
+bool may_be_tagged(std::string_view text) {
+  const size_t first = text.find(' ');
+  if (first == std::string_view::npos) {
+    return false;
+  }
+  const std::string_view rest = text.substr(first + 1);
+  const std::string_view second = rest.substr(0, rest.find(' '));
+  return text.starts_with("kernel:") || second == "kernel:" || second.ends_with("]:");
+}
+
 /// "[    5.678901] text"; also "[    5.678901] host kernel: text" of journalctl.
 TriagedLine triage_dmesg(std::string_view line) {
   constexpr size_t kFractionDigits = 6;
@@ -84,11 +96,7 @@ TriagedLine triage_dmesg(std::string_view line) {
       before - line.size() != kFractionDigits || !consume(line, "] ") || may_matter(line)) {
     return {};
   }
-  std::string_view rest = line;
-  take_field(rest);
-  const bool may_be_tagged = rest.starts_with(" kernel: ") || rest.starts_with(" systemd") ||
-                             line.starts_with("kernel: ") || take_field(rest).ends_with("]:");
-  if (may_be_tagged) {
+  if (may_be_tagged(line)) {
     return {};
   }
   return {LineTriage::kPlainKernel, std::nullopt,
@@ -147,7 +155,9 @@ bool may_matter(std::string_view message) {
   if (message.empty()) {
     return false;
   }
-  return starts_like_one_that_matters(message) || trim(message).ends_with(kSuppressed);
+  const bool ends_like_it = message.back() == kSuppressed.back() || message.back() <= ' ';
+  return starts_like_one_that_matters(message) ||
+         (ends_like_it && trim(message).ends_with(kSuppressed));
 }
 
 TriagedLine triage_line(std::string_view line) {

@@ -16,6 +16,8 @@
 
 namespace apu {
 
+class KernelLogStateCodec;
+
 /// How often one kind of event was seen.
 struct EventCounts {
   std::map<std::string, std::uint64_t, std::less<>> lines;  ///< by GPU, "" where none is named
@@ -98,6 +100,7 @@ class KernelLogState {
   [[nodiscard]] bool covers_boot() const { return covers_boot_; }
 
  private:
+  friend class KernelLogStateCodec;
   void fold_manager(const LogRecord& record, std::optional<TimePoint> time);
   void fold_journald(std::string_view message);
   std::optional<Trouble> fold_kernel(const LogRecord& record, std::optional<TimePoint> time);

@@ -1,0 +1,351 @@
+#include "collectors/kernel_log/saved_state.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "exporter/descriptor.h"
+#include "exporter/log.h"
+#include "exporter/text.h"
+#include "exporter/thread.h"
+
+namespace apu {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr size_t kMaxBytes = 4 << 20;
+
+// --- values; times in microseconds since 1970, which is as exact as the kernel's stamps
+
+using Micros = std::chrono::microseconds;
+
+Json to_json(const std::optional<TimePoint>& time) {
+  return time ? Json(std::chrono::duration_cast<Micros>(time->time_since_epoch()).count())
+              : Json(nullptr);
+}
+
+std::optional<TimePoint> time_of(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(TimePoint(Micros(json.get<std::int64_t>())));
+}
+
+template <typename Number>
+Json to_json(const std::optional<Number>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+template <typename Number>
+std::optional<Number> number_of(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<Number>());
+}
+
+Json to_json(const StreamPosition& position) {
+  const auto stamp = position.since_boot ? Json(position.since_boot->count()) : Json(nullptr);
+  return {{"sequence", to_json(position.sequence)},
+          {"since_boot", stamp},
+          {"time", to_json(position.time)},
+          {"at_stamp", position.at_stamp}};
+}
+
+StreamPosition position_of(const Json& json) {
+  StreamPosition position;
+  position.sequence = number_of<std::uint64_t>(json.at("sequence"));
+  if (const auto stamp = number_of<std::int64_t>(json.at("since_boot"))) {
+    position.since_boot = Micros(*stamp);
+  }
+  position.time = time_of(json.at("time"));
+  position.at_stamp = json.at("at_stamp").get<std::uint64_t>();
+  return position;
+}
+
+template <typename Enum>
+Enum enum_of(const Json& json, size_t count) {
+  const auto number = json.get<size_t>();
+  if (number >= count) {
+    throw Json::other_error::create(0, "no such kind", nullptr);
+  }
+  return static_cast<Enum>(number);
+}
+
+EventKind event_kind_of(const std::string& label) {
+  for (const EventKind kind : all_event_kinds()) {
+    if (to_label(kind) == label) {
+      return kind;
+    }
+  }
+  throw Json::other_error::create(0, "no such event", nullptr);
+}
+
+}  // namespace
+
+/// Takes states apart and puts them together again.
+class KernelLogStateCodec {
+ public:
+  static Json encode(const KernelLogState& state) {
+    return {{"hogs", encode_hogs(state)},
+            {"events", encode_events(state)},
+            {"lost", state.lost_},
+            {"oom", encode(state.oom_)},
+            {"units", encode_units(state)},
+            {"hung_task_lines_left", state.hung_task_lines_left_},
+            {"lines", state.lines_},
+            {"ignored", state.ignored_},
+            {"of_earlier_boots", state.of_earlier_boots_},
+            {"covers_boot", state.covers_boot_}};
+  }
+
+  static KernelLogState decode(const Json& json) {
+    KernelLogState state;
+    for (const Json& each : json.at("hogs")) {
+      state.hogs_[{each.at("function").get<std::string>(), each.at("module").get<std::string>()}] =
+          decode_series(each);
+    }
+    for (const auto& [label, each] : json.at("events").items()) {
+      state.events_[event_kind_of(label)] = decode_counts(each);
+    }
+    json.at("lost").get_to(state.lost_);
+    state.oom_ = decode_oom(json.at("oom"));
+    for (const Json& each : json.at("units")) {
+      constexpr size_t kKinds = 2;
+      state.units_[{enum_of<UnitEventKind>(each.at("kind"), kKinds),
+                    each.at("unit").get<std::string>()}] = {each.at("events").get<std::uint64_t>(),
+                                                            time_of(each.at("last"))};
+    }
+    json.at("hung_task_lines_left").get_to(state.hung_task_lines_left_);
+    json.at("lines").get_to(state.lines_);
+    json.at("ignored").get_to(state.ignored_);
+    json.at("of_earlier_boots").get_to(state.of_earlier_boots_);
+    json.at("covers_boot").get_to(state.covers_boot_);
+    return state;
+  }
+
+ private:
+  static Json encode_hogs(const KernelLogState& state) {
+    Json hogs = Json::array();
+    for (const auto& [key, series] : state.hogs_) {
+      Json reports = Json::array();
+      for (const HogReportTime& report : series.reports_) {
+        reports.push_back({report.printed, to_json(report.time)});
+      }
+      hogs.push_back({{"function", key.first},
+                      {"module", to_valid_utf8(key.second)},
+                      {"reports", std::move(reports)},
+                      {"lines", series.lines_},
+                      {"resets", series.resets_},
+                      {"lost_since_last", series.lost_since_last_}});
+    }
+    return hogs;
+  }
+
+  static HogSeries decode_series(const Json& json) {
+    HogSeries series;
+    for (const Json& report : json.at("reports")) {
+      series.reports_.push_back({report.at(0).get<std::uint64_t>(), time_of(report.at(1))});
+    }
+    json.at("lines").get_to(series.lines_);
+    json.at("resets").get_to(series.resets_);
+    json.at("lost_since_last").get_to(series.lost_since_last_);
+    return series;
+  }
+
+  static Json encode_events(const KernelLogState& state) {
+    Json events = Json::object();
+    for (const auto& [kind, counts] : state.events_) {
+      Json lines = Json::object();
+      for (const auto& [gpu, number] : counts.lines) {
+        lines[gpu] = number;
+      }
+      events[std::string(to_label(kind))] = {{"lines", std::move(lines)},
+                                             {"bursts", counts.bursts},
+                                             {"first", to_json(counts.first_time)},
+                                             {"last", to_json(counts.last_time)}};
+    }
+    return events;
+  }
+
+  static EventCounts decode_counts(const Json& json) {
+    EventCounts counts;
+    for (const auto& [gpu, number] : json.at("lines").items()) {
+      counts.lines[gpu] = number.get<std::uint64_t>();
+    }
+    json.at("bursts").get_to(counts.bursts);
+    counts.first_time = time_of(json.at("first"));
+    counts.last_time = time_of(json.at("last"));
+    return counts;
+  }
+
+  static Json encode(const OomState& oom) {
+    Json events = Json::array();
+    for (const auto& [scope, count] : oom.events_) {
+      events.push_back({static_cast<int>(scope), count});
+    }
+    Json kills = Json::array();
+    for (const auto& [key, counts] : oom.kills_) {
+      kills.push_back({static_cast<int>(key.first), to_valid_utf8(key.second), counts.kills,
+                       to_json(counts.last_time)});
+    }
+    return {{"events", std::move(events)},
+            {"kills", std::move(kills)},
+            {"first_host", to_json(oom.first_host_)},
+            {"current",
+             {{"unit", to_valid_utf8(oom.current_.unit)},
+              {"victim", to_json(oom.current_.victim)},
+              {"whole_group", oom.current_.whole_group},
+              {"killed", oom.current_.killed}}}};
+  }
+
+  static OomState decode_oom(const Json& json) {
+    constexpr size_t kScopes = 2;
+    OomState oom;
+    for (const Json& each : json.at("events")) {
+      oom.events_[enum_of<OomScope>(each.at(0), kScopes)] = each.at(1).get<std::uint64_t>();
+    }
+    for (const Json& each : json.at("kills")) {
+      oom.kills_[{enum_of<OomScope>(each.at(0), kScopes), each.at(1).get<std::string>()}] = {
+          each.at(2).get<std::uint64_t>(), time_of(each.at(3))};
+    }
+    oom.first_host_ = time_of(json.at("first_host"));
+    const Json& current = json.at("current");
+    current.at("unit").get_to(oom.current_.unit);
+    oom.current_.victim = number_of<std::int64_t>(current.at("victim"));
+    current.at("whole_group").get_to(oom.current_.whole_group);
+    current.at("killed").get_to(oom.current_.killed);
+    return oom;
+  }
+
+  static Json encode_units(const KernelLogState& state) {
+    Json units = Json::array();
+    for (const auto& [key, counts] : state.units_) {
+      units.push_back({{"kind", static_cast<int>(key.first)},
+                       {"unit", to_valid_utf8(key.second)},
+                       {"events", counts.events},
+                       {"last", to_json(counts.last_time)}});
+    }
+    return units;
+  }
+};
+
+std::string to_text(const SavedState& state) {
+  const Json json{{"format", "apu_exporter kernel_log state"},
+                  {"version", kVersion},
+                  {"boot_id", state.boot_id},
+                  {"source", state.source},
+                  {"kernel", to_json(state.position.kernel)},
+                  {"others", to_json(state.position.others)},
+                  {"log", KernelLogStateCodec::encode(state.log)}};
+  return json.dump() + "\n";
+}
+
+Result<SavedState> parse_saved_state(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("version").get<int>() != kVersion) {
+      return Error{ErrorKind::kMalformed, "of another version"};
+    }
+    SavedState state;
+    json.at("boot_id").get_to(state.boot_id);
+    json.at("source").get_to(state.source);
+    state.position = {position_of(json.at("kernel")), position_of(json.at("others"))};
+    state.log = KernelLogStateCodec::decode(json.at("log"));
+    return state;
+  } catch (const Json::exception& exception) {
+    return Error{ErrorKind::kMalformed, exception.what()};
+  }
+}
+
+Result<SavedState> load_state(const std::filesystem::path& file) {
+  const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor.valid()) {
+    return error_from_errno(errno, "open " + file.string());
+  }
+  std::string text(kMaxBytes + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t count = ::read(descriptor.get(), text.data() + size, text.size() - size);
+    if (count < 0) {
+      return error_from_errno(errno, "read " + file.string());
+    }
+    if (count == 0) {
+      break;
+    }
+    size += static_cast<size_t>(count);
+  }
+  text.resize(size);
+  if (size > kMaxBytes) {
+    return Error{ErrorKind::kMalformed, file.string() + ": too large"};
+  }
+  auto state = parse_saved_state(text);
+  return state ? std::move(state)
+               : Error{ErrorKind::kMalformed, file.string() + ": " + state.error().message};
+}
+
+Status save_state(const std::filesystem::path& file, const SavedState& state) {
+  constexpr mode_t kMode = 0640;
+  const std::string text = to_text(state);
+  const std::string fresh = file.string() + ".new";
+  {
+    const Descriptor descriptor(
+        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kMode));
+    if (!descriptor.valid()) {
+      return error_from_errno(errno, "open " + fresh);
+    }
+    const ssize_t written = ::write(descriptor.get(), text.data(), text.size());
+    if (written != static_cast<ssize_t>(text.size())) {
+      return error_from_errno(written < 0 ? errno : ENOSPC, "write " + fresh);
+    }
+  }
+  if (std::rename(fresh.c_str(), file.c_str()) != 0) {
+    return error_from_errno(errno, "rename " + fresh);
+  }
+  return std::nullopt;
+}
+
+// --- StateSaver
+
+struct StateSaver::Mailbox {
+  std::filesystem::path file;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<SavedState> waiting;
+
+  SavedState take() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return waiting.has_value(); });
+    return *std::exchange(waiting, std::nullopt);
+  }
+};
+
+StateSaver::StateSaver(const std::filesystem::path& file) : mailbox_(std::make_shared<Mailbox>()) {
+  mailbox_->file = file;
+  start_detached_thread("kernel_log-save", [mailbox = mailbox_] {
+    std::string last_error;
+    while (true) {
+      const Status error = save_state(mailbox->file, mailbox->take());
+      const std::string message = error ? error->message : "";
+      if (!message.empty() && message != last_error) {
+        log::warn("The state file cannot be written", {{"err", message}});
+      }
+      last_error = message;
+    }
+  });
+}
+
+void StateSaver::save(SavedState state) {
+  {
+    const std::lock_guard lock(mailbox_->mutex);
+    mailbox_->waiting = std::move(state);
+  }
+  mailbox_->changed.notify_one();
+}
+
+}  // namespace apu
