@@ -99,6 +99,7 @@ all_levels() {
   step "build (clang, ASan and UBSan)" build asan
   step "clang-tidy" check_tidy
   step "unit, live, e2e under ASan and UBSan" test_sanitized asan
+  step "fuzz" run_levels asan -L fuzz -j "$jobs"
   step "build (g++, TSan)" build tsan
   step "unit, live, e2e under TSan" test_sanitized tsan
 }

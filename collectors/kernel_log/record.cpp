@@ -100,8 +100,12 @@ std::optional<Origin> take_host_and_tag(std::string_view& text) {
 /// "host app[4711]: text", as journalctl -o short-monotonic has it: no line of a kernel has a
 /// process's tag for its second word.
 bool has_user_tag(std::string_view text) {
-  take_field(text);
-  const std::string_view tag = take_field(text);
+  const size_t first = text.find(' ');
+  if (first == std::string_view::npos) {
+    return false;
+  }
+  const std::string_view rest = text.substr(first + 1);
+  const std::string_view tag = rest.substr(0, rest.find(' '));
   return tag.ends_with("]:") && tag.find('[') != std::string_view::npos;
 }
 
@@ -129,8 +133,10 @@ std::optional<LogRecord> parse_text(std::string_view line, TimePoint now) {
   }
   // rsyslog keeps the kernel's own stamp.
   if (record.origin == Origin::kKernel && !record.since_boot) {
-    if (const auto own = take_stamp(rest, now); own && own->since_boot) {
+    std::string_view behind = rest;
+    if (const auto own = take_stamp(behind, now); own && own->since_boot) {
       record.since_boot = own->since_boot;
+      rest = behind;
     }
   }
   record.message = rest;

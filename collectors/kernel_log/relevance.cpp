@@ -48,21 +48,27 @@ bool starts_like_one_that_matters(std::string_view message) {
 
 /// Whether `text`, of the kernel in a log file, may matter, behind the kernel's own stamp too.
 bool may_matter_behind_stamp(std::string_view text) {
-  const bool stamped = text.starts_with('[');
-  const size_t end = stamped ? text.find("] ") : std::string_view::npos;
-  return may_matter(text) || (end != std::string_view::npos && may_matter(text.substr(end + 2)));
+  const size_t end = text.starts_with('[') ? text.find(']') : std::string_view::npos;
+  if (may_matter(text) || end == std::string_view::npos) {
+    return may_matter(text);
+  }
+  std::string_view behind = text.substr(end + 1);
+  consume(behind, " ");
+  return behind.starts_with('[') || may_matter(behind);  // the caller may follow the stamp
 }
 
 /// What the text after a stamp of a log file is: "host kernel: message", "kernel: message".
 LineTriage triage_tagged(std::string_view rest) {
+  if (rest.starts_with(' ')) {
+    return LineTriage::kLook;
+  }
   std::string_view tag = take_field(rest);
   if (!tag.ends_with(':')) {
     consume(rest, " ");
     tag = rest.substr(0, rest.find(' '));
     rest.remove_prefix(tag.size());
   }
-  if (tag == "kernel:") {
-    consume(rest, " ");
+  if (tag == "kernel:" && consume(rest, " ")) {
     return may_matter_behind_stamp(rest) ? LineTriage::kLook : LineTriage::kPlainKernel;
   }
   return tag.size() > 1 && tag.ends_with(':') && !tag.starts_with("systemd")
@@ -76,6 +82,9 @@ bool may_be_tagged(std::string_view text) {
   const size_t first = text.find(' ');
   if (first == std::string_view::npos) {
     return false;
+  }
+  if (first == 0) {
+    return true;  // a host may follow
   }
   const std::string_view rest = text.substr(first + 1);
   const std::string_view second = rest.substr(0, rest.find(' '));
@@ -141,12 +150,12 @@ size_t traditional_stamp(std::string_view line) {
 /// "2026-07-05T13:04:41.123456+02:00 ". A comma in it is dmesg's, and no tag follows.
 size_t rfc3339_stamp(std::string_view line) {
   constexpr size_t kShortest = 20;
-  if (line.size() <= kShortest || line[4] != '-' || line[7] != '-' || line[10] != 'T' ||
-      line[19] == ',') {
+  if (line.size() <= kShortest || line[4] != '-' || line[7] != '-' || line[10] != 'T') {
     return 0;
   }
   const size_t blank = line.find(' ');
-  return blank == std::string_view::npos ? 0 : blank + 1;
+  const bool of_dmesg = line.substr(0, blank).find(',') != std::string_view::npos;
+  return blank == std::string_view::npos || of_dmesg ? 0 : blank + 1;
 }
 
 }  // namespace

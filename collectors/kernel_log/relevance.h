@@ -26,7 +26,8 @@ struct TriagedLine {
 };
 
 /// Tells lines of no interest from the rest without reading their stamps whole: dmesg,
-/// /dev/kmsg, syslog and RFC 3339 forms; any other is kLook.
+/// /dev/kmsg, syslog and RFC 3339 forms; any other is kLook. A stamp that no calendar has goes
+/// unnoticed.
 TriagedLine triage_line(std::string_view line);
 
 }  // namespace apu

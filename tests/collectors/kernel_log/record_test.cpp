@@ -275,5 +275,10 @@ TEST(LogLine, TagOfAProcessBehindADmesgStampIsUserSpace) {
   EXPECT_EQ(record_of("[    5.000000] traps: app[77] trap int3").origin, Origin::kKernel);
 }
 
+TEST(LogLine, TextOfTheKernelThatLooksLikeADateStays) {
+  EXPECT_EQ(record_of("Mar 10 11:00:01 host kernel: Mem 10 11:00:0 oom-kill:x").message,
+            "Mem 10 11:00:0 oom-kill:x");
+}
+
 }  // namespace
 }  // namespace apu

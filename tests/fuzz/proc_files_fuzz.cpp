@@ -1,0 +1,35 @@
+// The parsers of files below /proc and /sys, and of options.
+
+#include <cstdint>
+#include <string_view>
+
+#include "collectors/kworkers.h"
+#include "collectors/parsers/boot_time.h"
+#include "collectors/parsers/buddyinfo.h"
+#include "collectors/parsers/keyed_numbers.h"
+#include "collectors/parsers/pid_stat.h"
+#include "collectors/parsers/zram.h"
+#include "collectors/pressure.h"
+#include "collectors/swap.h"
+#include "exporter/duration.h"
+#include "exporter/listen_address.h"
+#include "exporter/text.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  static_cast<void>(apu::parse_pressure(text));
+  static_cast<void>(apu::parse_swaps(text));
+  static_cast<void>(apu::parse_kworker_name(text));
+  static_cast<void>(apu::parse_boot_time(text));
+  static_cast<void>(apu::parse_buddyinfo(text));
+  static_cast<void>(apu::parse_vmstat(text));
+  static_cast<void>(apu::parse_meminfo(text));
+  static_cast<void>(apu::parse_kstat(text));
+  static_cast<void>(apu::parse_pid_stat(text));
+  static_cast<void>(apu::parse_zram_memory_used(text));
+  static_cast<void>(apu::parse_listen_address(text));
+  static_cast<void>(apu::parse_duration(text));
+  static_cast<void>(apu::to_valid_utf8(text));
+  return 0;
+}
