@@ -2,6 +2,7 @@
 
 #include <any>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,12 @@ class Collector {
   virtual Result<Snapshot> collect() = 0;
 };
 
+/// Where the kernel log's counts are kept for the next start of the exporter.
+struct StateFile {
+  std::filesystem::path path;  ///< empty: nowhere
+  bool write = false;          ///< else it is read only
+};
+
 /// All that a collector is made from.
 struct CollectorContext {
   SourceRoots roots;
@@ -40,6 +47,7 @@ struct CollectorContext {
   SourceReporter sources;
   std::shared_ptr<const Store> store;  ///< the newest facts of the others, for derived collectors
   std::string kernel_log;              ///< --kernel-log
+  StateFile state_file;                ///< --state.file
 };
 
 /// How a scrape treats a collector whose snapshot is over a second old.

@@ -43,6 +43,7 @@ struct RawOptions {
   std::deque<CollectorFlags> collectors;  // CLI11 keeps references: a deque does not move them
   std::map<std::string, std::string> paths;
   std::string kernel_log = "auto";
+  std::string state_file;
   std::string log_level = "info";
   std::string log_format = "logfmt";
   std::string config_file;
@@ -159,6 +160,10 @@ void add_log_options(CLI::App& app, RawOptions& raw) {
       ->capture_default_str()
       ->type_name("SOURCE")
       ->check(check_kernel_log);
+  app.add_option("--state.file", raw.state_file,
+                 "File in which the kernel log's counts outlast a restart, where the log does not "
+                 "reach back to the boot; none by default")
+      ->type_name("FILE");
   app.add_option("--log.level", raw.log_level, "Least severe level to log")
       ->capture_default_str()
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
@@ -304,6 +309,7 @@ Options to_options(const RawOptions& raw, std::span<const CollectorSpec> specs) 
   options.collectors = enabled_collectors(raw, specs);
   options.paths = path_options(raw);
   options.kernel_log = raw.kernel_log;
+  options.state_file = raw.state_file;
   options.log_level = log_level(raw.log_level);
   options.log_format = raw.log_format == "json" ? log::Format::kJson : log::Format::kLogfmt;
   options.once = raw.once;

@@ -21,7 +21,8 @@ struct Options {
   unsigned max_requests = 0;  ///< 0: no limit
   std::vector<EnabledCollector> collectors;
   PathOptions paths;
-  std::string kernel_log;  ///< "auto", "kmsg", a file, or "-" for stdin
+  std::filesystem::path state_file;  ///< empty: none
+  std::string kernel_log;            ///< "auto", "kmsg", a file, or "-" for stdin
   log::Level log_level = log::Level::kInfo;
   log::Format log_format = log::Format::kLogfmt;
   bool once = false;

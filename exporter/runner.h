@@ -26,6 +26,7 @@ struct RunnerContext {
   std::shared_ptr<const Clock> clock;
   std::shared_ptr<SourceBoard> sources;
   std::string kernel_log;
+  StateFile state_file;
 };
 
 /// A collector, its newest snapshot, and how its passes go: what a scrape prints of it.

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectors/kernel_log/saved_state.h"
 #include "collectors/kernel_log/stream.h"
 #include "collectors/kworkers.h"
 #include "collectors/parsers/boot_time.h"
 #include "exporter/file_root.h"
+#include "exporter/log.h"
 #include "exporter/store.h"
 #include "exporter/text.h"
 
@@ -33,6 +35,35 @@ std::unique_ptr<LogSource> make_source(const CollectorContext& context) {
   return file ? make_file_source(roots.fixture_log, context.clock) : make_kmsg_source(roots.kmsg);
 }
 
+/// Empty where the kernel does not tell: then no state can be kept.
+std::string read_boot_id(const CollectorContext& context) {
+  const auto text = FileRoot(context.roots.procfs).read("sys/kernel/random/boot_id");
+  return text ? std::string(trim(first_line(*text))) : std::string();
+}
+
+std::optional<StateSaver> make_saver(const StateFile& file) {
+  return file.write && !file.path.empty() ? std::optional<StateSaver>(file.path) : std::nullopt;
+}
+
+/// What the exporter saw of this boot before it was started anew.
+std::optional<SavedState> saved_state(const StateFile& file, const std::string& boot_id) {
+  if (file.path.empty()) {
+    return std::nullopt;
+  }
+  auto state = load_state(file.path);
+  if (!state) {
+    if (state.error().kind != ErrorKind::kNotFound) {
+      log::warn("The state file is not used", {{"err", state.error().message}});
+    }
+    return std::nullopt;
+  }
+  if (boot_id.empty() || state->boot_id != boot_id) {
+    log::warn("The state file is of another boot and is not used", {{"file", file.path.string()}});
+    return std::nullopt;
+  }
+  return *std::move(state);
+}
+
 class KernelLogCollector : public Collector {
  public:
   explicit KernelLogCollector(const CollectorContext& context)
@@ -40,15 +71,21 @@ class KernelLogCollector : public Collector {
         store_(context.store),
         sources_(context.sources),
         sysfs_(context.roots.sysfs),
-        stream_(make_source(context), context.sources, boot_time_reader(context)) {}
+        boot_id_(read_boot_id(context)),
+        saver_(make_saver(context.state_file)),
+        stream_(make_source(context), context.sources, boot_time_reader(context),
+                saved_state(context.state_file, boot_id_)) {}
 
   Result<Snapshot> collect() override {
-    auto log = stream_.caught_up_state();
+    auto log = stream_.caught_up();
     if (!sources_.note(stream_.source_name(), log)) {
       return log.error();
     }
     KernelLogFacts facts;
-    facts.log = *std::move(log);
+    if (saver_ && !boot_id_.empty()) {
+      saver_->save({boot_id_, log->position, log->state});
+    }
+    facts.log = std::move(log->state);
     facts.hog_threshold_us = read_parameter("cpu_intensive_thresh_us");
     facts.hog_warning_threshold = read_parameter("cpu_intensive_warning_thresh");
     facts.per_cpu_kworker_cores = per_cpu_kworker_cores();
@@ -108,6 +145,8 @@ class KernelLogCollector : public Collector {
   std::shared_ptr<const Store> store_;
   SourceReporter sources_;
   FileRoot sysfs_;
+  std::string boot_id_;
+  std::optional<StateSaver> saver_;
   KernelLogStream stream_;
 };
 

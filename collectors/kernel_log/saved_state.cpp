@@ -239,7 +239,6 @@ std::string to_text(const SavedState& state) {
   const Json json{{"format", "apu_exporter kernel_log state"},
                   {"version", kVersion},
                   {"boot_id", state.boot_id},
-                  {"source", state.source},
                   {"kernel", to_json(state.position.kernel)},
                   {"others", to_json(state.position.others)},
                   {"log", KernelLogStateCodec::encode(state.log)}};
@@ -254,7 +253,6 @@ Result<SavedState> parse_saved_state(std::string_view text) {
     }
     SavedState state;
     json.at("boot_id").get_to(state.boot_id);
-    json.at("source").get_to(state.source);
     state.position = {position_of(json.at("kernel")), position_of(json.at("others"))};
     state.log = KernelLogStateCodec::decode(json.at("log"));
     return state;
@@ -289,9 +287,10 @@ Result<SavedState> load_state(const std::filesystem::path& file) {
                : Error{ErrorKind::kMalformed, file.string() + ": " + state.error().message};
 }
 
-Status save_state(const std::filesystem::path& file, const SavedState& state) {
+namespace {
+
+Status replace_file(const std::filesystem::path& file, const std::string& text) {
   constexpr mode_t kMode = 0640;
-  const std::string text = to_text(state);
   const std::string fresh = file.string() + ".new";
   {
     const Descriptor descriptor(
@@ -308,6 +307,12 @@ Status save_state(const std::filesystem::path& file, const SavedState& state) {
     return error_from_errno(errno, "rename " + fresh);
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+Status save_state(const std::filesystem::path& file, const SavedState& state) {
+  return replace_file(file, to_text(state));
 }
 
 // --- StateSaver
@@ -329,13 +334,19 @@ StateSaver::StateSaver(const std::filesystem::path& file) : mailbox_(std::make_s
   mailbox_->file = file;
   start_detached_thread("kernel_log-save", [mailbox = mailbox_] {
     std::string last_error;
+    std::string saved;
     while (true) {
-      const Status error = save_state(mailbox->file, mailbox->take());
+      std::string text = to_text(mailbox->take());
+      if (text == saved) {
+        continue;
+      }
+      const Status error = replace_file(mailbox->file, text);
       const std::string message = error ? error->message : "";
       if (!message.empty() && message != last_error) {
         log::warn("The state file cannot be written", {{"err", message}});
       }
       last_error = message;
+      saved = error ? "" : std::move(text);
     }
   });
 }

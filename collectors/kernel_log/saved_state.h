@@ -14,8 +14,7 @@ namespace apu {
 /// What of a boot's log was counted, and how far: for a log that by the next start of the exporter
 /// no longer reaches back to the boot.
 struct SavedState {
-  std::string boot_id;  ///< /proc/sys/kernel/random/boot_id
-  std::string source;   ///< of LogSource::name; positions of another source mean nothing
+  std::string boot_id;  ///< /proc/sys/kernel/random/boot_id, whose log it is
   LogPosition position;
   KernelLogState log;
 };
@@ -32,7 +31,7 @@ Result<SavedState> load_state(const std::filesystem::path& file);
 Status save_state(const std::filesystem::path& file, const SavedState& state);
 
 /// Saves on a thread of its own, so that a disk that hangs holds up nobody; of several states that
-/// wait the newest is saved. Errors are logged when they change.
+/// wait the newest is saved, if it differs from the last. Errors are logged when they change.
 class StateSaver {
  public:
   explicit StateSaver(const std::filesystem::path& file);

@@ -79,6 +79,9 @@ class KernelLogState {
   /// The log begins at this boot's start.
   void mark_boot_start() { covers_boot_ = true; }
 
+  /// Records of this boot are missing.
+  void mark_incomplete() { covers_boot_ = false; }
+
   [[nodiscard]] const std::map<HogKey, HogSeries>& hogs() const { return hogs_; }
 
   [[nodiscard]] const std::map<EventKind, EventCounts>& events() const { return events_; }

@@ -26,11 +26,14 @@ bool starts_boot(const LogRecord& record) {
 }  // namespace
 
 KernelLogStream::KernelLogStream(std::unique_ptr<LogSource> source, SourceReporter sources,
-                                 std::function<std::optional<TimePoint>()> read_boot_time)
+                                 std::function<std::optional<TimePoint>()> read_boot_time,
+                                 std::optional<SavedState> saved)
     : source_(std::move(source)),
       sources_(std::move(sources)),
       read_boot_time_(std::move(read_boot_time)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      position_(saved ? saved->position : LogPosition()),
+      resumed_(saved ? std::optional<ResumedLog>(*std::move(saved)) : std::nullopt),
       thread_([this] { run(); }) {}
 
 KernelLogStream::~KernelLogStream() {
@@ -42,7 +45,7 @@ KernelLogStream::~KernelLogStream() {
   thread_.join();
 }
 
-Result<KernelLogState> KernelLogStream::caught_up_state() {
+Result<CaughtUpLog> KernelLogStream::caught_up() {
   std::unique_lock lock(mutex_);
   const std::uint64_t mine = ++requested_;
   ::eventfd_write(wake_.get(), 1);
@@ -50,7 +53,7 @@ Result<KernelLogState> KernelLogStream::caught_up_state() {
   if (status_) {
     return *status_;
   }
-  return state_;
+  return CaughtUpLog{state_, position_};
 }
 
 void KernelLogStream::run() {
@@ -71,6 +74,9 @@ void KernelLogStream::run() {
     const bool failed = status.has_value();
     {
       const std::lock_guard lock(mutex_);
+      if (!failed && resumed_) {
+        take_up_saved_state();
+      }
       status_ = std::move(status);
       served_ = requested;
     }
@@ -111,9 +117,10 @@ void KernelLogStream::on_record(const LogRecord& record) {
     const std::lock_guard lock(mutex_);
     if (starts_boot(record)) {
       state_ = KernelLogState();
-      state_.mark_boot_start();
+      begin_with_boot();
     }
     trouble = state_.fold(record, time);
+    follow_position(record, time);
   }
   if (trouble) {
     sources_.parse_error(source_->name(), "hog report without a count: '" +
@@ -121,14 +128,47 @@ void KernelLogStream::on_record(const LogRecord& record) {
   }
 }
 
+/// The log has all of this boot: nothing that was saved is needed.
+void KernelLogStream::begin_with_boot() {
+  state_.mark_boot_start();
+  if (resumed_) {
+    resumed_.reset();
+    position_ = {};
+  }
+}
+
+void KernelLogStream::follow_position(const LogRecord& record, std::optional<TimePoint> time) {
+  if (resumed_) {
+    resumed_->past_saved = resumed_->filter.is_after(record, time);
+    if (!resumed_->past_saved) {
+      return;
+    }
+    resumed_->log.fold(record, time);
+  }
+  position_.pass(record, time);
+}
+
+/// The log was read once and does not reach back to the boot.
+void KernelLogStream::take_up_saved_state() {
+  if (const std::uint64_t missing = resumed_->filter.missing(); missing > 0) {
+    resumed_->log.lose("kmsg_overrun", missing);
+    resumed_->log.mark_incomplete();
+  }
+  state_ = std::move(resumed_->log);
+  resumed_.reset();
+}
+
 void KernelLogStream::on_loss(std::string_view by, std::uint64_t count) {
   const std::lock_guard lock(mutex_);
   state_.lose(by, count);
+  if (resumed_ && resumed_->past_saved) {
+    resumed_->log.lose(by, count);
+  }
 }
 
 void KernelLogStream::on_boot_start() {
   const std::lock_guard lock(mutex_);
-  state_.mark_boot_start();
+  begin_with_boot();
 }
 
 void KernelLogStream::on_unreadable(const std::string& what) {

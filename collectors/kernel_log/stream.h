@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "collectors/kernel_log/position.h"
+#include "collectors/kernel_log/saved_state.h"
 #include "collectors/kernel_log/source.h"
 #include "collectors/kernel_log/state.h"
 #include "exporter/collector.h"
@@ -16,12 +18,20 @@
 
 namespace apu {
 
+/// What a log says up to now, and how far that is.
+struct CaughtUpLog {
+  KernelLogState state;
+  LogPosition position;
+};
+
 /// Follows a kernel log on a thread of its own and folds it into a state.
 class KernelLogStream : private LogSink {
  public:
-  /// `read_boot_time` is called on the stream's thread, at its start.
+  /// `read_boot_time` is called on the stream's thread, at its start. `saved` is what an earlier
+  /// stream of this boot saw: if the log does not reach back to the boot, it is gone on from there.
   KernelLogStream(std::unique_ptr<LogSource> source, SourceReporter sources,
-                  std::function<std::optional<TimePoint>()> read_boot_time);
+                  std::function<std::optional<TimePoint>()> read_boot_time,
+                  std::optional<SavedState> saved = std::nullopt);
 
   /// Stops and joins the thread: for ever, if the log hangs. Destroyed on the collector's worker,
   /// for which nobody waits.
@@ -31,14 +41,27 @@ class KernelLogStream : private LogSink {
 
   /// Waits until all that the log holds now is folded in, and returns a copy of the state; or why
   /// the log cannot be read. Blocks for as long as the log does.
-  Result<KernelLogState> caught_up_state();
+  Result<CaughtUpLog> caught_up();
 
   [[nodiscard]] std::string source_name() const { return source_->name(); }
 
  private:
+  /// A saved state, and what of the log comes after it.
+  struct ResumedLog {
+    explicit ResumedLog(SavedState saved) : log(std::move(saved.log)), filter(saved.position) {}
+
+    KernelLogState log;
+    PositionFilter filter;
+    bool past_saved = false;  ///< the last record was after it
+  };
+
   void run();
   void wait_for_more(std::uint64_t served, bool failed);
   [[nodiscard]] bool is_of_earlier_boot(const std::optional<TimePoint>& time) const;
+
+  void begin_with_boot();
+  void follow_position(const LogRecord& record, std::optional<TimePoint> time);
+  void take_up_saved_state();
 
   void on_record(const LogRecord& record) override;
   void on_loss(std::string_view by, std::uint64_t count) override;
@@ -54,9 +77,11 @@ class KernelLogStream : private LogSink {
   std::mutex mutex_;
   std::condition_variable served_changed_;
   KernelLogState state_;
-  Status status_;                // of the last drain
-  std::uint64_t requested_ = 0;  // drains asked for
-  std::uint64_t served_ = 0;     // requests that the last drain answered
+  LogPosition position_;
+  std::optional<ResumedLog> resumed_;  // until the log was read once
+  Status status_;                      // of the last drain
+  std::uint64_t requested_ = 0;        // drains asked for
+  std::uint64_t served_ = 0;           // requests that the last drain answered
   bool stopping_ = false;
 
   std::thread thread_;  // last: it uses all of the above

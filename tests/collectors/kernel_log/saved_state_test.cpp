@@ -41,7 +41,7 @@ std::string page_of(const KernelLogState& log) {
 }
 
 SavedState saved(KernelLogState log = {}) {
-  SavedState state{"b007", "kmsg", {}, std::move(log)};
+  SavedState state{"b007", {}, std::move(log)};
   state.position.kernel.sequence = 2193;
   state.position.kernel.since_boot = std::chrono::microseconds(12'346'000'000);
   state.position.kernel.at_stamp = 2;

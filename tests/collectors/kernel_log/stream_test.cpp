@@ -76,7 +76,11 @@ class KernelLogStreamTest : public ::testing::Test {
                              return std::nullopt;
                            }),
                            reporter(), [&] { return boot_time; });
-    return stream.caught_up_state();
+    auto log = stream.caught_up();
+    if (!log) {
+      return log.error();
+    }
+    return std::move(log->state);
   }
 
   [[nodiscard]] SourceReporter reporter() const { return SourceReporter(host_.board, "test"); }
@@ -98,11 +102,11 @@ TEST_F(KernelLogStreamTest, StateIsThatAfterTheWholeLog) {
                            return std::nullopt;
                          }),
                          reporter(), [] { return kBoot; });
-  auto state = std::async(std::launch::async, [&] { return stream.caught_up_state(); });
+  auto state = std::async(std::launch::async, [&] { return stream.caught_up(); });
   reading.get_future().wait();
   EXPECT_EQ(state.wait_for(seconds(0)), std::future_status::timeout);
   release.set_value();
-  EXPECT_EQ(refusals(*state.get()), 2U);
+  EXPECT_EQ(refusals(state.get()->state), 2U);
 }
 
 TEST_F(KernelLogStreamTest, EachRequestIsAnsweredByADrainThatBeganAfterIt) {
@@ -121,7 +125,7 @@ TEST_F(KernelLogStreamTest, EachRequestIsAnsweredByADrainThatBeganAfterIt) {
                          reporter(), [] { return kBoot; });
   for (int i = 1; i <= 100; ++i) {
     available = i;
-    EXPECT_EQ(refusals(*stream.caught_up_state()), static_cast<std::uint64_t>(i));
+    EXPECT_EQ(refusals(stream.caught_up()->state), static_cast<std::uint64_t>(i));
   }
 }
 
@@ -132,11 +136,11 @@ TEST_F(KernelLogStreamTest, ErrorOfTheSourceIsTheAnswerUntilItRecovers) {
         return broken ? Status(Error{ErrorKind::kPermissionDenied, "no"}) : std::nullopt;
       }),
       reporter(), [] { return kBoot; });
-  const auto state = stream.caught_up_state();
+  const auto state = stream.caught_up();
   ASSERT_FALSE(state);
   EXPECT_EQ(state.error().kind, ErrorKind::kPermissionDenied);
   broken = false;
-  EXPECT_TRUE(stream.caught_up_state());
+  EXPECT_TRUE(stream.caught_up());
 }
 
 TEST_F(KernelLogStreamTest, SourceThatFailsIsNotAskedWithoutPause) {
@@ -149,7 +153,7 @@ TEST_F(KernelLogStreamTest, SourceThatFailsIsNotAskedWithoutPause) {
                              },
                              always_readable.get()),
                          reporter(), [] { return kBoot; });
-  EXPECT_FALSE(stream.caught_up_state());
+  EXPECT_FALSE(stream.caught_up());
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_LT(drains, 10);
 }
@@ -162,7 +166,7 @@ TEST_F(KernelLogStreamTest, ReadsWhatComesWithoutBeingAsked) {
   const Descriptor in(ends[1]);
   KernelLogStream stream(make_kmsg_source("/proc/self/fd/" + std::to_string(out.get())), reporter(),
                          [] { return kBoot; });
-  ASSERT_TRUE(stream.caught_up_state());
+  ASSERT_TRUE(stream.caught_up());
   const std::string garbage = "no record\n";
   for (int i = 1; i <= 3; ++i) {
     ASSERT_EQ(::write(in.get(), garbage.data(), garbage.size()),
@@ -171,7 +175,7 @@ TEST_F(KernelLogStreamTest, ReadsWhatComesWithoutBeingAsked) {
   }
   const std::string record = "6,1,1000000,-;" + std::string(kRefusal) + "\n";
   ASSERT_EQ(::write(in.get(), record.data(), record.size()), static_cast<ssize_t>(record.size()));
-  EXPECT_EQ(refusals(*stream.caught_up_state()), 1U);
+  EXPECT_EQ(refusals(stream.caught_up()->state), 1U);
 }
 
 TEST_F(KernelLogStreamTest, BannerStartsTheStateAnew) {
