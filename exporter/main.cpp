@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <exception>
 
+#include "collectors/kernel_log/journal_query.h"
+#include "collectors/kernel_log/journal_reader.h"
 #include "collectors/registry.h"
 #include "exporter/commands/once.h"
 #include "exporter/commands/serve.h"
@@ -35,6 +37,9 @@ int leave(const apu::Outcome& outcome) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1] == apu::kJournalReaderOption) {
+    return apu::run_journal_reader({argv + 1, static_cast<size_t>(argc) - 1});
+  }
   const apu::CommandLine command_line = apu::parse_command_line(argc, argv, apu::all_collectors());
   if (!command_line.options) {
     std::fputs(command_line.output.c_str(), stdout);

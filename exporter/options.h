@@ -21,7 +21,7 @@ struct Options {
   unsigned max_requests = 0;  ///< 0: no limit
   std::vector<EnabledCollector> collectors;
   PathOptions paths;
-  std::string kernel_log;  ///< "auto", "kmsg", a file, or "-" for stdin
+  std::string kernel_log;  ///< "auto", "kmsg", "journal", a file or directory, "-" for stdin
   log::Level log_level = log::Level::kInfo;
   log::Format log_format = log::Format::kLogfmt;
   bool once = false;

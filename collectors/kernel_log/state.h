@@ -61,6 +61,9 @@ class KernelLogState {
   /// journald are counted and otherwise ignored.
   std::optional<Trouble> fold(const LogRecord& record, std::optional<TimePoint> time);
 
+  /// Folds in lines of the kernel that stand for nothing: see may_matter.
+  void fold_plain_lines(std::uint64_t count);
+
   /// `count` records of any kind were lost for the reason `by`.
   void lose(std::string_view by, std::uint64_t count);
 

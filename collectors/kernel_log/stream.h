@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "collectors/kernel_log/source.h"
 #include "collectors/kernel_log/state.h"
@@ -33,7 +34,8 @@ class KernelLogStream : private LogSink {
   /// the log cannot be read. Blocks for as long as the log does.
   Result<KernelLogState> caught_up_state();
 
-  [[nodiscard]] std::string source_name() const { return source_->name(); }
+  /// The logs that the source reads, as of the last drain.
+  [[nodiscard]] std::vector<LogSourceState> source_states();
 
  private:
   void run();
@@ -43,7 +45,8 @@ class KernelLogStream : private LogSink {
   void on_record(const LogRecord& record) override;
   void on_loss(std::string_view by, std::uint64_t count) override;
   void on_boot_start() override;
-  void on_unreadable(const std::string& what) override;
+  void on_plain_lines(std::uint64_t count) override;
+  void on_unreadable(const std::string& source, const std::string& what) override;
 
   std::unique_ptr<LogSource> source_;
   SourceReporter sources_;
@@ -54,7 +57,8 @@ class KernelLogStream : private LogSink {
   std::mutex mutex_;
   std::condition_variable served_changed_;
   KernelLogState state_;
-  Status status_;                // of the last drain
+  Status status_;  // of the last drain
+  std::vector<LogSourceState> source_states_;
   std::uint64_t requested_ = 0;  // drains asked for
   std::uint64_t served_ = 0;     // requests that the last drain answered
   bool stopping_ = false;
