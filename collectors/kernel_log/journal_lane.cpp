@@ -66,6 +66,17 @@ std::string newest_boot(sd_journal* journal) {
   return sd_id128_to_string(boot, text.data());
 }
 
+std::string first_entry_of_boot(const JournalPlace& place, const std::string& boot) {
+  const auto journal = open_journal(place);
+  if (!journal) {
+    return {};
+  }
+  match(journal->get(), "_BOOT_ID=" + boot);
+  const bool found =
+      sd_journal_seek_head(journal->get()) >= 0 && sd_journal_next(journal->get()) > 0;
+  return found ? cursor_of(journal->get()) : std::string();
+}
+
 JournalLane::JournalLane(const JournalQuery& query, std::string boot, LaneContent content)
     : query_(query),
       boot_(std::move(boot)),
@@ -142,21 +153,9 @@ int JournalLane::seek_start() {
   if (matches_boot_) {
     return sd_journal_seek_head(journal_.get());
   }
-  const std::string first = first_of_boot();
+  const std::string first = first_entry_of_boot(query_.place, boot_);
   return first.empty() ? sd_journal_seek_head(journal_.get())
                        : sd_journal_seek_cursor(journal_.get(), first.c_str());
-}
-
-/// The cursor of the first entry of the boot, whatever it is; empty if there is none.
-std::string JournalLane::first_of_boot() const {
-  const auto journal = open_journal(query_.place);
-  if (!journal) {
-    return {};
-  }
-  match(journal->get(), "_BOOT_ID=" + boot_);
-  const bool found =
-      sd_journal_seek_head(journal->get()) >= 0 && sd_journal_next(journal->get()) > 0;
-  return found ? cursor_of(journal->get()) : std::string();
 }
 
 /// Notes where the journal stands. Returns whether the entry is of the boot.

@@ -25,6 +25,9 @@ Result<JournalHandle> open_journal(const JournalPlace& place);
 /// The boot of the newest entry; empty if there is none.
 std::string newest_boot(sd_journal* journal);
 
+/// The cursor of the first entry of `boot`, whatever it is; empty if there is none.
+std::string first_entry_of_boot(const JournalPlace& place, const std::string& boot);
+
 /// What a lane lets through.
 enum class LaneContent {
   kKernel,  ///< what came through /dev/kmsg
@@ -79,7 +82,6 @@ class JournalLane {
   [[nodiscard]] Result<JournalHandle> open_filtered() const;
   [[nodiscard]] Status go_to(const JournalPosition& position);
   [[nodiscard]] int seek_start();
-  [[nodiscard]] std::string first_of_boot() const;
   bool note_entry();
 
   JournalQuery query_;

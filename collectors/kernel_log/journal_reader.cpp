@@ -302,14 +302,21 @@ class JournalReader {
     if (!sync_) {
       return true;
     }
-    Status problem = problem_;
-    if (!problem && !bounded() && !found_any_ && query_.kernel_position.cursor.empty() &&
-        query_.other_position.cursor.empty()) {
-      problem =
-          Error{ErrorKind::kNotFound, fmt::format("no entry of boot {} in the journal below {}",
-                                                  query_.boot, query_.place.directory.string())};
+    if (!problem_ && !found_any_) {
+      problem_ = look_for_boot();
     }
-    return batch_.answer(*std::exchange(sync_, std::nullopt), problem);
+    return batch_.answer(*std::exchange(sync_, std::nullopt), problem_);
+  }
+
+  /// A journal of other boots alone is none.
+  Status look_for_boot() {
+    found_any_ = !query_.kernel_position.cursor.empty() || !query_.other_position.cursor.empty() ||
+                 !first_entry_of_boot(query_.place, query_.boot).empty();
+    if (found_any_) {
+      return std::nullopt;
+    }
+    return Error{ErrorKind::kNotFound, fmt::format("no entry of boot {} in the journal below {}",
+                                                   query_.boot, query_.place.directory.string())};
   }
 
   /// Waits for a sync or for changes of the journal. False at the end of stdin.
