@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::string_view kManagerScope = "init.scope";
 
+// The kernel's stamps are not quite in order: so far behind a bound nothing follows.
+constexpr std::chrono::seconds kStampSlack{1};
+
 bool is(const JournalLane& lane, const char* field, std::string_view value) {
   return lane.field(field) == value;
 }
@@ -55,6 +58,25 @@ std::optional<std::chrono::microseconds> kernel_stamp(const JournalLane& lane) {
   const auto text = lane.field("_SOURCE_MONOTONIC_TIMESTAMP");
   const auto stamp = text ? parse_number<std::int64_t>(*text) : std::nullopt;
   return stamp && *stamp >= 0 ? std::optional(std::chrono::microseconds(*stamp)) : std::nullopt;
+}
+
+Side side_of(const JournalLane& lane, const JournalQuery& query) {
+  // The kernel's stamp is not later than the journal's, and costs more to get.
+  if (!query.after && (!query.until || lane.stamp() < *query.until)) {
+    return Side::kInside;
+  }
+  const bool kernel = lane.content() == LaneContent::kKernel;
+  const auto stamp = kernel ? kernel_stamp(lane).value_or(lane.stamp()) : lane.stamp();
+  if (query.after && stamp <= *query.after) {
+    return Side::kOutside;
+  }
+  if (!query.until || stamp < *query.until) {
+    return Side::kInside;
+  }
+  if (stamp == *query.until) {
+    return Side::kAtEnd;
+  }
+  return stamp > *query.until + kStampSlack ? Side::kFarBehind : Side::kOutside;
 }
 
 LogRecord to_kernel_record(const JournalLane& lane, std::string_view message) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "collectors/kernel_log/journal_query.h"
 #include "collectors/kernel_log/record.h"
 
 namespace apu {
@@ -18,6 +20,16 @@ LogRecord to_other_record(const JournalLane& lane, std::string_view message, std
 
 /// The stamp that the kernel gave the loaded entry; nullopt where it is not told.
 std::optional<std::chrono::microseconds> kernel_stamp(const JournalLane& lane);
+
+/// Where an entry stands to the bounds of a query.
+enum class Side {
+  kInside,
+  kAtEnd,      ///< inside, with the very stamp of the last that is wanted
+  kOutside,    ///< wanted entries may follow
+  kFarBehind,  ///< none follow
+};
+
+Side side_of(const JournalLane& lane, const JournalQuery& query);
 
 /// N of "user@N.service", the unit in which a user's manager runs; nullopt for any other.
 std::optional<std::string_view> user_of_manager_unit(std::string_view unit);

@@ -1,6 +1,5 @@
 #include "collectors/kernel_log/journal_reader.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -22,13 +21,11 @@
 #include "collectors/kernel_log/journal_files.h"
 #include "collectors/kernel_log/journal_lane.h"
 #include "collectors/kernel_log/relevance.h"
-#include "exporter/descriptor.h"
-#include "exporter/text.h"
+#include "collectors/kernel_log/resident_bytes.h"
 
 namespace apu {
 namespace {
 
-using std::chrono::microseconds;
 using Steady = std::chrono::steady_clock;
 
 // libsystemd keeps what it has mapped, and all of it once it was touched: so much may be resident,
@@ -41,21 +38,6 @@ constexpr std::chrono::seconds kDamageCheckInterval{60};
 
 // How long new entries may go unseen where inotify does not work.
 constexpr int kWaitAtMostMs = 5000;
-
-// The kernel's stamps are not quite in order: so far behind a bound nothing follows.
-constexpr std::chrono::seconds kStampSlack{1};
-
-/// Of this process; 0 where it cannot be told.
-std::uint64_t resident_bytes() {
-  constexpr size_t kMaxText = 128;
-  std::array<char, kMaxText> text{};
-  const Descriptor file(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
-  const ssize_t count = ::read(file.get(), text.data(), text.size());
-  const auto fields =
-      split_fields({text.data(), count > 0 ? static_cast<size_t>(count) : size_t{0}});
-  const auto pages = fields.size() > 1 ? parse_number<std::uint64_t>(fields[1]) : std::nullopt;
-  return pages.value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
 
 class JournalReader {
  public:
@@ -190,29 +172,6 @@ class JournalReader {
     lane.consume();
   }
 
-  enum class Side { kBefore, kInside, kAtEnd, kBehind };
-
-  /// Where an entry stands to the bounds of the query. The kernel's stamp is not later than the
-  /// journal's, and costs more to get.
-  Side side_of(const JournalLane& lane) const {
-    const bool surely_inside = !query_.after && (!query_.until || lane.stamp() < *query_.until);
-    if (surely_inside) {
-      return Side::kInside;
-    }
-    const bool kernel = lane.content() == LaneContent::kKernel;
-    const microseconds stamp = kernel ? kernel_stamp(lane).value_or(lane.stamp()) : lane.stamp();
-    if (query_.after && stamp <= *query_.after) {
-      return Side::kBefore;
-    }
-    if (!query_.until || stamp < *query_.until) {
-      return Side::kInside;
-    }
-    if (stamp == *query_.until) {
-      return Side::kAtEnd;
-    }
-    return Side::kBehind;
-  }
-
   void take_kernel(JournalLane& lane, std::string_view message) {
     const bool matters = may_matter(message);
     if (!bounded() && !matters) {
@@ -220,13 +179,12 @@ class JournalReader {
       return;
     }
     message_ = message;
-    const Side side = side_of(lane);
+    const Side side = side_of(lane, query_);
     if (side == Side::kInside && !matters) {
       batch_.add_plain_line();
     } else if (side == Side::kInside || side == Side::kAtEnd) {
       batch_.add_record(to_kernel_record(lane, message_));
-    } else if (side == Side::kBehind &&
-               kernel_stamp(lane).value_or(lane.stamp()) > *query_.until + kStampSlack) {
+    } else if (side == Side::kFarBehind) {
       lane.finish();
     }
   }
@@ -236,10 +194,10 @@ class JournalReader {
       return;
     }
     message_ = message;
-    const Side side = side_of(lane);
+    const Side side = side_of(lane, query_);
     if (side == Side::kInside || side == Side::kAtEnd) {
       batch_.add_record(to_other_record(lane, message_, user_));
-    } else if (side == Side::kBehind) {
+    } else if (side == Side::kFarBehind) {
       lane.finish();
     }
   }

@@ -95,7 +95,8 @@ void RingTap::release() {
   wanted.kernel = wanted.journald = true;
   wanted.until = last_stamp_ = held.front().record.since_boot.value_or(microseconds(0));
   RangeSink range(*sink_, *wanted.until, std::move(messages));
-  if (const Status error = read_(wanted, range)) {
+  const Status error = read_(wanted, range);
+  if (error && error->kind != ErrorKind::kNotFound) {
     // The source's state says it as well, but not what follows from it.
     sink_->on_unreadable("journal", "records older than the kernel's ring: " + error->message);
   }
