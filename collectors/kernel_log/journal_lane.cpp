@@ -13,6 +13,9 @@
 namespace apu {
 namespace {
 
+// Of syslog, but for 0, the kernel's.
+constexpr int kFacilities = 23;
+
 struct Free {
   void operator()(char* text) const { std::free(text); }  // NOLINT: libsystemd's malloc
 };
@@ -82,7 +85,7 @@ JournalLane::JournalLane(const JournalQuery& query, std::string boot, LaneConten
       boot_(std::move(boot)),
       content_(content),
       matches_boot_(content != LaneContent::kKernel || query.after),
-      start_(content == LaneContent::kKernel ? query.kernel_position : query.other_position) {
+      start_(content == LaneContent::kOthers ? query.other_position : query.kernel_position) {
   sd_id128_from_string(boot_.c_str(), &boot_id_);  // else it is of no boot
 }
 
@@ -95,8 +98,12 @@ Result<JournalHandle> JournalLane::open_filtered() const {
   if (matches_boot_) {
     match(journal, "_BOOT_ID=" + boot_);
   }
-  if (content_ == LaneContent::kKernel) {
+  if (content_ != LaneContent::kOthers) {
     match(journal, "_TRANSPORT=kernel");
+    for (int facility = 1; content_ == LaneContent::kForeign && facility <= kFacilities;
+         ++facility) {
+      match(journal, fmt::format("SYSLOG_FACILITY={}", facility));  // one of them
+    }
     return opened;
   }
   sd_journal_add_conjunction(journal);
@@ -128,7 +135,7 @@ Status JournalLane::open() {
 
 Status JournalLane::go_to(const JournalPosition& position) {
   start_ = position;
-  read_any_ = loaded_ = false;
+  read_any_ = loaded_ = ended_ = false;
   if (position.cursor.empty()) {
     const int result = seek_start();
     return result < 0 ? Status(error_from_errno(-result, "seek in the journal")) : std::nullopt;
@@ -170,17 +177,24 @@ bool JournalLane::note_entry() {
 }
 
 bool JournalLane::load() {
-  if (finished_) {
+  if (finished_ || ended_) {
     return false;
   }
   while (!loaded_ && journal_ && sd_journal_next(journal_.get()) > 0) {
     loaded_ = note_entry();
   }
+  ended_ = !loaded_;
   return loaded_;
 }
 
 void JournalLane::consume() {
   loaded_ = false;
+}
+
+bool JournalLane::is_at_entry_of(const JournalLane& other) const {
+  // journald gives many entries that come together the same time.
+  return stamp_ == other.stamp_ &&
+         sd_journal_test_cursor(journal_.get(), cursor_of(other.journal_.get()).c_str()) > 0;
 }
 
 std::chrono::microseconds JournalLane::realtime() const {

@@ -30,8 +30,9 @@ std::string first_entry_of_boot(const JournalPlace& place, const std::string& bo
 
 /// What a lane lets through.
 enum class LaneContent {
-  kKernel,  ///< what came through /dev/kmsg
-  kOthers,  ///< service managers, and journald where it is wanted
+  kKernel,   ///< what came through /dev/kmsg
+  kForeign,  ///< of that what user space wrote there
+  kOthers,   ///< service managers, and journald where it is wanted
 };
 
 /// One sequence of entries of one boot, read once and in the journal's order. Not safe outside a
@@ -45,8 +46,12 @@ class JournalLane {
 
   [[nodiscard]] LaneContent content() const { return content_; }
 
-  /// Goes to the next unread entry, if it is not there already. False at the end.
+  /// Goes to the next unread entry, if it is not there already. False at the end, from then on
+  /// until wake().
   bool load();
+
+  /// More entries may have come.
+  void wake() { ended_ = false; }
 
   /// Nothing of what follows is wanted.
   void finish() { finished_ = true; }
@@ -56,6 +61,9 @@ class JournalLane {
 
   /// Stamp of the journal of the loaded entry, since boot.
   [[nodiscard]] std::chrono::microseconds stamp() const { return stamp_; }
+
+  /// Whether both stand at the same entry. Precondition: both are loaded.
+  [[nodiscard]] bool is_at_entry_of(const JournalLane& other) const;
 
   /// When journald took the loaded entry; since 1970.
   [[nodiscard]] std::chrono::microseconds realtime() const;
@@ -93,6 +101,7 @@ class JournalLane {
   JournalHandle journal_;
   JournalPosition start_;  // where to go on; used while nothing was read since it was opened
   bool loaded_ = false;
+  bool ended_ = false;
   bool finished_ = false;
   bool read_any_ = false;
   std::chrono::microseconds stamp_{0};

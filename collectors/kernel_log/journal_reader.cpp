@@ -73,6 +73,7 @@ class JournalReader {
     }
     if (!problem_ && query_.kernel) {
       add_lane(LaneContent::kKernel);
+      open_foreign();
     }
     if (!problem_ && (query_.managers || query_.journald)) {
       add_lane(LaneContent::kOthers);
@@ -107,6 +108,13 @@ class JournalReader {
     }
   }
 
+  void open_foreign() {
+    if (!caught_up_) {
+      foreign_.emplace(query_, query_.boot, LaneContent::kForeign);
+      (void)foreign_->open();  // what is wrong with it the other lanes meet as well
+    }
+  }
+
   void close_lanes() {
     remember_positions();
     lanes_.clear();
@@ -129,6 +137,9 @@ class JournalReader {
     if (!ensure_open()) {
       return;
     }
+    for (JournalLane& lane : lanes_) {
+      lane.wake();
+    }
     do {
       while (JournalLane* lane = earliest()) {
         take(*lane);
@@ -140,6 +151,8 @@ class JournalReader {
         }
       }
     } while (goes_on_after_damage());
+    caught_up_ = true;
+    foreign_.reset();
     let_go_above(kMaxIdleBytes);
     if (!batch_.empty()) {
       commit();
@@ -174,19 +187,35 @@ class JournalReader {
 
   void take_kernel(JournalLane& lane, std::string_view message) {
     const bool matters = may_matter(message);
-    if (!bounded() && !matters) {
-      batch_.add_plain_line();
-      return;
+    if (matters || bounded()) {
+      message_ = message;
     }
-    message_ = message;
+    const bool foreign =
+        foreign_ ? is_foreign(lane) : lane.field("SYSLOG_FACILITY").value_or("0") != "0";
     const Side side = side_of(lane, query_);
-    if (side == Side::kInside && !matters) {
+    if (side == Side::kInside && !matters && !foreign) {
       batch_.add_plain_line();
+    } else if (side == Side::kInside && !matters) {
+      batch_.add_record(LogRecord());  // of user space; what it says does not matter
     } else if (side == Side::kInside || side == Side::kAtEnd) {
       batch_.add_record(to_kernel_record(lane, message_));
     } else if (side == Side::kFarBehind) {
       lane.finish();
     }
+  }
+
+  /// Whether user space wrote the kernel's entry. To look at its facility costs as much as half of
+  /// its text does, so while all of the boot is read those few are found by an index. Asked once
+  /// of each entry, in their order.
+  bool is_foreign(const JournalLane& lane) {
+    while (foreign_->load() && foreign_->stamp() < lane.stamp()) {
+      foreign_->consume();
+    }
+    const bool foreign = foreign_->load() && lane.is_at_entry_of(*foreign_);
+    if (foreign) {
+      foreign_->consume();
+    }
+    return foreign;
   }
 
   void take_other(JournalLane& lane, std::string_view message) {
@@ -209,6 +238,9 @@ class JournalReader {
     if (resident_bytes() > own_bytes_ + bytes) {
       for (JournalLane& lane : lanes_) {
         reopen(lane);
+      }
+      if (foreign_) {
+        (void)foreign_->open();
       }
     }
   }
@@ -306,6 +338,8 @@ class JournalReader {
 
   JournalQuery query_;  // its positions are those of the last commit
   std::deque<JournalLane> lanes_;
+  std::optional<JournalLane> foreign_;  // until all was read once
+  bool caught_up_ = false;
   decltype(JournalFiles::directories) opened_;
   Status problem_;
   JournalBatch batch_{STDOUT_FILENO};

@@ -91,10 +91,11 @@ class Contents(JournalTest):
             self.file, entry(REFUSAL, 1), entry(REFUSAL, 2, "syslog", SYSLOG_IDENTIFIER="kernel", _PID="77"),
             entry(REFUSAL, 3, "journal", SYSLOG_IDENTIFIER="kernel", _PID="78"),
             entry(REFUSAL, 4, SYSLOG_FACILITY="1", SYSLOG_IDENTIFIER="amdgpu"),
-            entry(REFUSAL, 5, SYSLOG_FACILITY="3"))
+            entry(REFUSAL, 5, SYSLOG_FACILITY="3"), entry("hello", 5, SYSLOG_FACILITY="3"),
+            entry("usb 1-1: new device", 5), entry("hello", 6, SYSLOG_FACILITY="1"), entry(REFUSAL, 6))
         samples, _ = self.once()
-        self.assertEqual(samples[REFUSALS], 1)
-        self.assertEqual(samples['apu_kernel_log_ignored_total{reason="userspace"}'], 2)
+        self.assertEqual((samples[REFUSALS], samples[LINES]), (2, 3))
+        self.assertEqual(samples['apu_kernel_log_ignored_total{reason="userspace"}'], 4)
 
     def test_a_service_manager_is_known_by_what_it_cannot_choose(self):
         journal.append(
@@ -158,6 +159,21 @@ class Contents(JournalTest):
         self.assertEqual(apu.parse_samples(done.stdout)[REASON % "permission_denied"], 1)
 
 
+    def test_the_recorded_case_of_messages_that_journald_missed(self):
+        log = apu.ROOT / "tests/cases/15-journald-missed-messages/journal-short.log"
+        entries = []
+        for at, line in enumerate(log.read_text().splitlines()):
+            _, tag, message = re.fullmatch(r"(\w+ \d+ \S+) host (\S+): (.*)", line).groups()
+            entries.append(entry(message, at) if tag == "kernel" else
+                           entry(message, at, "driver", _PID="363", SYSLOG_IDENTIFIER="systemd-journald"))
+        journal.append(self.file, *entries)
+        samples, _ = self.once()
+        self.assertEqual(samples['apu_kernel_events_total{event="userptr_get_pages_failed",gpu=""}'], 2)
+        self.assertEqual(samples['apu_kernel_log_lost_total{by="journald_missed"}'], 82)
+        labels = '{function="amdgpu_amdkfd_restore_userptr_worker",module="amdgpu"}'
+        self.assertEqual(samples["apu_workqueue_hog_events_total" + labels], 11)
+
+
 class Following(JournalTest):
     def setUp(self):
         super().setUp()
@@ -198,6 +214,16 @@ class Following(JournalTest):
             journal.append(self.file, entry(REFUSAL, 50))
             self.wait_refusals(exporter, 15)
             self.assertEqual(exporter.samples()[LINES], 16)
+
+    def test_text_of_user_space_that_comes_later_does_not_count(self):
+        with apu.Exporter(*self.arguments()) as exporter:
+            self.wait_refusals(exporter, 10)
+            journal.append(self.file, entry("hello", 20, SYSLOG_FACILITY="3"), entry("usb 1-1: new", 20),
+                           entry(REFUSAL, 20, SYSLOG_FACILITY="1"), entry(REFUSAL, 21))
+            self.wait_refusals(exporter, 11)
+            samples = exporter.samples()
+            self.assertEqual(samples[LINES], 13)
+            self.assertEqual(samples['apu_kernel_log_ignored_total{reason="userspace"}'], 2)
 
     def test_a_directory_that_appears_later(self):
         self.file.unlink()
