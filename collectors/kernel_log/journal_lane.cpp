@@ -13,9 +13,6 @@
 namespace apu {
 namespace {
 
-// Of syslog, but for 0, the kernel's.
-constexpr int kFacilities = 23;
-
 struct Free {
   void operator()(char* text) const { std::free(text); }  // NOLINT: libsystemd's malloc
 };
@@ -85,7 +82,7 @@ JournalLane::JournalLane(const JournalQuery& query, std::string boot, LaneConten
       boot_(std::move(boot)),
       content_(content),
       matches_boot_(content != LaneContent::kKernel || query.after),
-      start_(content == LaneContent::kOthers ? query.other_position : query.kernel_position) {
+      start_(content == LaneContent::kKernel ? query.kernel_position : query.other_position) {
   sd_id128_from_string(boot_.c_str(), &boot_id_);  // else it is of no boot
 }
 
@@ -98,12 +95,8 @@ Result<JournalHandle> JournalLane::open_filtered() const {
   if (matches_boot_) {
     match(journal, "_BOOT_ID=" + boot_);
   }
-  if (content_ != LaneContent::kOthers) {
+  if (content_ == LaneContent::kKernel) {
     match(journal, "_TRANSPORT=kernel");
-    for (int facility = 1; content_ == LaneContent::kForeign && facility <= kFacilities;
-         ++facility) {
-      match(journal, fmt::format("SYSLOG_FACILITY={}", facility));  // one of them
-    }
     return opened;
   }
   sd_journal_add_conjunction(journal);
@@ -191,12 +184,6 @@ void JournalLane::consume() {
   loaded_ = false;
 }
 
-bool JournalLane::is_at_entry_of(const JournalLane& other) const {
-  // journald gives many entries that come together the same time.
-  return stamp_ == other.stamp_ &&
-         sd_journal_test_cursor(journal_.get(), cursor_of(other.journal_.get()).c_str()) > 0;
-}
-
 std::chrono::microseconds JournalLane::realtime() const {
   std::uint64_t time = 0;
   sd_journal_get_realtime_usec(journal_.get(), &time);
@@ -216,6 +203,30 @@ std::optional<std::string_view> JournalLane::field(const char* name, int* error)
   const std::string_view whole(static_cast<const char*>(data), size);
   const size_t equals = whole.find('=');
   return whole.substr(equals == std::string_view::npos ? whole.size() : equals + 1);
+}
+
+std::optional<JournalLane::KernelText> JournalLane::kernel_text(int& error) {
+  std::optional<std::string_view> facility;
+  std::optional<std::string_view> message;
+  const void* data = nullptr;
+  size_t size = 0;
+  int result = 0;
+  sd_journal_restart_data(journal_.get());
+  while ((!facility || !message) &&
+         (result = sd_journal_enumerate_data(journal_.get(), &data, &size)) > 0) {
+    std::string_view field(static_cast<const char*>(data), size);
+    if (!message && apu::consume(field, "MESSAGE=")) {
+      // Shared fields come first but in the first entries of a file.
+      message = facility ? field : (message_ = field);
+    } else if (!facility && apu::consume(field, "SYSLOG_FACILITY=")) {
+      facility = field == "0" ? "0" : "other";
+    }
+  }
+  if (!message) {
+    error = result < 0 ? -result : ENOENT;
+    return std::nullopt;
+  }
+  return KernelText{*message, facility.value_or("0") != "0"};
 }
 
 JournalPosition JournalLane::position() const {

@@ -30,9 +30,8 @@ std::string first_entry_of_boot(const JournalPlace& place, const std::string& bo
 
 /// What a lane lets through.
 enum class LaneContent {
-  kKernel,   ///< what came through /dev/kmsg
-  kForeign,  ///< of that what user space wrote there
-  kOthers,   ///< service managers, and journald where it is wanted
+  kKernel,  ///< what came through /dev/kmsg
+  kOthers,  ///< service managers, and journald where it is wanted
 };
 
 /// One sequence of entries of one boot, read once and in the journal's order. Not safe outside a
@@ -62,15 +61,23 @@ class JournalLane {
   /// Stamp of the journal of the loaded entry, since boot.
   [[nodiscard]] std::chrono::microseconds stamp() const { return stamp_; }
 
-  /// Whether both stand at the same entry. Precondition: both are loaded.
-  [[nodiscard]] bool is_at_entry_of(const JournalLane& other) const;
-
   /// When journald took the loaded entry; since 1970.
   [[nodiscard]] std::chrono::microseconds realtime() const;
 
   /// A field of the loaded entry, into memory that the next call may reuse; nullopt without it.
   /// `error`, where given, gets the errno of what failed.
   [[nodiscard]] std::optional<std::string_view> field(const char* name, int* error = nullptr) const;
+
+  /// What decides on an entry of the kernel's, in one pass over its fields: that costs no more than
+  /// to get its text alone.
+  struct KernelText {
+    std::string_view message;
+    bool of_user_space = false;  ///< by SYSLOG_FACILITY, which is 0 for the kernel alone
+  };
+
+  /// Of the loaded entry, into memory that the next call may reuse; nullopt, and the errno in
+  /// `error`, where it has no text.
+  [[nodiscard]] std::optional<KernelText> kernel_text(int& error);
 
   [[nodiscard]] JournalPosition position() const;
 
@@ -99,6 +106,7 @@ class JournalLane {
   // By a match, or by a look at each entry: that is faster where most are of the boot.
   bool matches_boot_;
   JournalHandle journal_;
+  std::string message_;    // where it has to outlive another field
   JournalPosition start_;  // where to go on; used while nothing was read since it was opened
   bool loaded_ = false;
   bool ended_ = false;

@@ -73,7 +73,6 @@ class JournalReader {
     }
     if (!problem_ && query_.kernel) {
       add_lane(LaneContent::kKernel);
-      open_foreign();
     }
     if (!problem_ && (query_.managers || query_.journald)) {
       add_lane(LaneContent::kOthers);
@@ -105,13 +104,6 @@ class JournalReader {
     problem_ = lanes_.back().open();
     if (problem_) {
       lanes_.clear();
-    }
-  }
-
-  void open_foreign() {
-    if (!caught_up_) {
-      foreign_.emplace(query_, query_.boot, LaneContent::kForeign);
-      (void)foreign_->open();  // what is wrong with it the other lanes meet as well
     }
   }
 
@@ -151,8 +143,6 @@ class JournalReader {
         }
       }
     } while (goes_on_after_damage());
-    caught_up_ = true;
-    foreign_.reset();
     let_go_above(kMaxIdleBytes);
     if (!batch_.empty()) {
       commit();
@@ -172,50 +162,36 @@ class JournalReader {
 
   void take(JournalLane& lane) {
     int error = 0;
-    const auto message = lane.field("MESSAGE", &error);
-    if (!message) {
+    if (lane.content() == LaneContent::kKernel) {
+      if (const auto text = lane.kernel_text(error)) {
+        take_kernel(lane, *text);
+      }
+    } else if (const auto message = lane.field("MESSAGE", &error)) {
+      take_other(lane, *message);
+    }
+    if (error != 0) {
       batch_.add_trouble(fmt::format("{}: {}", lane.position().cursor,
                                      error_from_errno(error, "text of a journal entry").message));
-    } else if (lane.content() == LaneContent::kKernel) {
-      take_kernel(lane, *message);
-    } else {
-      take_other(lane, *message);
     }
     found_any_ = true;
     lane.consume();
   }
 
-  void take_kernel(JournalLane& lane, std::string_view message) {
-    const bool matters = may_matter(message);
-    if (matters || bounded()) {
-      message_ = message;
-    }
-    const bool foreign =
-        foreign_ ? is_foreign(lane) : lane.field("SYSLOG_FACILITY").value_or("0") != "0";
-    const Side side = side_of(lane, query_);
-    if (side == Side::kInside && !matters && !foreign) {
+  void take_kernel(JournalLane& lane, const JournalLane::KernelText& text) {
+    const bool matters = may_matter(text.message);
+    if (!matters && !text.of_user_space && !bounded()) {
       batch_.add_plain_line();
-    } else if (side == Side::kInside && !matters) {
-      batch_.add_record(LogRecord());  // of user space; what it says does not matter
+      return;
+    }
+    message_ = text.message;
+    const Side side = side_of(lane, query_);
+    if (side == Side::kInside && !matters && !text.of_user_space) {
+      batch_.add_plain_line();
     } else if (side == Side::kInside || side == Side::kAtEnd) {
       batch_.add_record(to_kernel_record(lane, message_));
     } else if (side == Side::kFarBehind) {
       lane.finish();
     }
-  }
-
-  /// Whether user space wrote the kernel's entry. To look at its facility costs as much as half of
-  /// its text does, so while all of the boot is read those few are found by an index. Asked once
-  /// of each entry, in their order.
-  bool is_foreign(const JournalLane& lane) {
-    while (foreign_->load() && foreign_->stamp() < lane.stamp()) {
-      foreign_->consume();
-    }
-    const bool foreign = foreign_->load() && lane.is_at_entry_of(*foreign_);
-    if (foreign) {
-      foreign_->consume();
-    }
-    return foreign;
   }
 
   void take_other(JournalLane& lane, std::string_view message) {
@@ -238,9 +214,6 @@ class JournalReader {
     if (resident_bytes() > own_bytes_ + bytes) {
       for (JournalLane& lane : lanes_) {
         reopen(lane);
-      }
-      if (foreign_) {
-        (void)foreign_->open();
       }
     }
   }
@@ -338,8 +311,6 @@ class JournalReader {
 
   JournalQuery query_;  // its positions are those of the last commit
   std::deque<JournalLane> lanes_;
-  std::optional<JournalLane> foreign_;  // until all was read once
-  bool caught_up_ = false;
   decltype(JournalFiles::directories) opened_;
   Status problem_;
   JournalBatch batch_{STDOUT_FILENO};

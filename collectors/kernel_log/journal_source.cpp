@@ -38,7 +38,7 @@ class JournalSource : public LogSource {
 
   Status drain(LogSink& sink) override {
     while (true) {
-      if (const Status error = ensure_reader()) {
+      if (Status error = ensure_reader()) {
         return error;
       }
       switch (receive(sink)) {
