@@ -215,6 +215,9 @@ std::optional<JournalLane::KernelText> JournalLane::kernel_text(int& error) {
   while ((!facility || !message) &&
          (result = sd_journal_enumerate_data(journal_.get(), &data, &size)) > 0) {
     std::string_view field(static_cast<const char*>(data), size);
+    if (field.front() != 'M' && field.front() != 'S') {  // no field is empty
+      continue;
+    }
     if (!message && apu::consume(field, "MESSAGE=")) {
       // Shared fields come first but in the first entries of a file.
       message = facility ? field : (message_ = field);

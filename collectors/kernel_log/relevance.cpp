@@ -19,7 +19,9 @@ constexpr std::array<std::string_view, 13> kStarts{
 constexpr std::string_view kSuppressed = "callbacks suppressed";
 
 bool begins_like_one_that_counts(std::string_view message) {
-  return std::any_of(kStarts.begin(), kStarts.end(),
+  constexpr std::string_view kFirsts = "wak[IoOTMLF";  // most lines begin with none of these
+  return !message.empty() && kFirsts.find(message.front()) != std::string_view::npos &&
+         std::any_of(kStarts.begin(), kStarts.end(),
                      [&](std::string_view start) { return message.starts_with(start); });
 }
 
