@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -329,6 +330,7 @@ class JournalReader {
 
 int run_journal_reader(std::span<const char* const> arguments) {
   ::prctl(PR_SET_NAME, "apu-journal");
+  std::signal(SIGBUS, SIG_DFL);  // sanitizers handle it, and then the parent sees no signal
   const auto query = parse_journal_query(arguments);
   if (!query) {
     std::fprintf(stderr, "apu_exporter: %s\n", query.error().message.c_str());

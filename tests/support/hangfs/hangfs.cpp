@@ -1,8 +1,9 @@
 // A file system that mirrors a directory, with one file whose read never returns:
 //   hangfs SOURCE HANGING_FILE MOUNTPOINT
-// Its files are opened with direct_io, but for journal files, which are mapped: a reader first waits interruptibly, and once a signal has
-// reached it, in uninterruptible sleep that not even SIGKILL ends. Killing this daemon frees it.
-// The file hangs once MOUNTPOINT/../hang exists, so that a reader can have read it before.
+// Its files are opened with direct_io, but for journal files, which are mapped: a reader first
+// waits interruptibly, and once a signal has reached it, in uninterruptible sleep that not even
+// SIGKILL ends. Killing this daemon frees it. The file hangs once MOUNTPOINT/../hang exists, so
+// that a reader can have read it before.
 
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
