@@ -33,7 +33,7 @@ class BootFolder {
     for (const PlacedEntry& placed : entries.entries) {
       take(placed);
     }
-    boot_.log.count_plain_lines(entries.plain_kernel_after);
+    boot_.log.fold_plain_lines(entries.plain_kernel_after);
     boot_.log.count_ignored(entries.plain_user_after);
     boot_.rule = guess_hog_rule(all_printed());
     boot_.judgement = judge_log({boot_.log, boot_.rule, boot_time_, boot_.ended_series,
@@ -69,7 +69,7 @@ class BootFolder {
     const LogEntry& entry = *placed.entry;
     const auto time = time_of(entry);
     note_time(time);
-    boot_.log.count_plain_lines(placed.plain_kernel_before);
+    boot_.log.fold_plain_lines(placed.plain_kernel_before);
     boot_.log.count_ignored(placed.plain_user_before);
     if (entry.lost_before > 0) {
       boot_.log.lose("kmsg_overrun", entry.lost_before);

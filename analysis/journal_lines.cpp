@@ -7,7 +7,6 @@
 
 #include "analysis/meaning.h"
 #include "collectors/kernel_log/relevance.h"
-#include "collectors/kernel_log/state.h"
 #include "exporter/text.h"
 
 namespace apu {
@@ -137,11 +136,7 @@ class EntryBuilder {
     const bool new_boot = kept_boot_ != entry.boot_id;
     bool keep = new_boot;
     if (entry.origin == Origin::kKernel) {
-      keep = keep || may_matter(message) || hung_task_lines_ > 0;
-      hung_task_lines_ -= hung_task_lines_ > 0 ? 1 : 0;
-      if (message.starts_with("INFO: task ")) {
-        hung_task_lines_ = KernelLogState::kHungTaskLines;
-      }
+      keep = keep || may_matter(message);
     } else if (entry.origin != Origin::kUserspace || !entry.tag.empty()) {
       keep = keep || manager_matters(message);
     }
@@ -155,7 +150,6 @@ class EntryBuilder {
   std::string boot_id_;
   std::optional<std::string> kept_boot_;
   std::optional<LogEntry> last_;  // not kept, but dates the log's end
-  unsigned hung_task_lines_ = 0;
 };
 
 // --- json

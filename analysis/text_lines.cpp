@@ -6,7 +6,6 @@
 
 #include "analysis/meaning.h"
 #include "collectors/kernel_log/relevance.h"
-#include "collectors/kernel_log/state.h"
 #include "exporter/text.h"
 
 namespace apu {
@@ -26,7 +25,7 @@ LogEntry to_entry(const LogRecord& record, std::uint64_t line) {
   entry.since_boot = record.since_boot;
   entry.time = record.time;
   entry.year_missing = record.year_missing;
-  entry.message = record.message;
+  entry.message = record.sequence ? unescape_kmsg(record.message) : std::string(record.message);
   return entry;
 }
 
@@ -103,7 +102,7 @@ class TextParser : public LineParser {
   [[nodiscard]] bool is_plain(const TriagedLine& line) const {
     const bool falls =
         line.since_boot && last_since_boot_ && *line.since_boot + kStampJitter < *last_since_boot_;
-    return !format_.empty() && hung_task_lines_ == 0 && !falls;
+    return !format_.empty() && !falls;
   }
 
   void look(std::string_view line, std::uint64_t number) {
@@ -138,12 +137,7 @@ class TextParser : public LineParser {
   }
 
   void take_kernel(const LogRecord& record, std::string_view line, std::uint64_t number) {
-    const bool of_hung_task = hung_task_lines_ > 0;
-    hung_task_lines_ -= of_hung_task ? 1 : 0;
-    if (record.message.starts_with("INFO: task ")) {
-      hung_task_lines_ = KernelLogState::kHungTaskLines;
-    }
-    if (may_matter(record.message) || of_hung_task || std::exchange(keep_next_, false)) {
+    if (may_matter(record.message) || std::exchange(keep_next_, false)) {
       keep(to_entry(record, number));
     } else {
       entries_.count_plain_kernel();
@@ -209,7 +203,6 @@ class TextParser : public LineParser {
   TimePoint now_;
   std::string format_;
   bool keep_next_ = true;  // the first line dates the log's start
-  unsigned hung_task_lines_ = 0;
   std::optional<std::uint64_t> last_sequence_;
   std::optional<microseconds> last_since_boot_;
   std::array<char, 96> last_{};

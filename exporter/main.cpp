@@ -5,6 +5,8 @@
 #include <exception>
 #include <string_view>
 
+#include "collectors/kernel_log/journal_query.h"
+#include "collectors/kernel_log/journal_reader.h"
 #include "collectors/registry.h"
 #include "exporter/commands/analyze.h"
 #include "exporter/commands/once.h"
@@ -39,6 +41,9 @@ int leave(const apu::Outcome& outcome) {
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "analyze") {
     return apu::analyze_command(argc - 1, argv + 1);
+  }
+  if (argc > 1 && argv[1] == apu::kJournalReaderOption) {
+    return apu::run_journal_reader({argv + 1, static_cast<size_t>(argc) - 1});
   }
   const apu::CommandLine command_line = apu::parse_command_line(argc, argv, apu::all_collectors());
   if (!command_line.options) {

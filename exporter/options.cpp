@@ -76,14 +76,10 @@ std::string check_period(const std::string& text) {
 }
 
 std::string check_kernel_log(const std::string& choice) {
-  std::error_code error;
-  if (choice == "journal" || std::filesystem::is_directory(choice, error)) {
-    return fmt::format("'{}': this version reads the kernel log from kmsg or a file only", choice);
-  }
   if (choice == "/proc/kmsg") {
     return "'/proc/kmsg': reading it takes the lines from others: use kmsg";
   }
-  return choice.empty() ? "needs auto, kmsg, a file or -" : "";
+  return choice.empty() ? "needs auto, kmsg, journal, a file, a directory or -" : "";
 }
 
 std::string check_directory(const std::string& path) {
@@ -156,7 +152,8 @@ void add_path_options(CLI::App& app, RawOptions& raw) {
 
 void add_log_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--kernel-log", raw.kernel_log,
-                 "Kernel log to read: auto, kmsg, a file (followed over rotation), - for stdin")
+                 "Kernel log to read: auto (kmsg and the journal), kmsg, journal, a file (followed "
+                 "over rotation), a directory of journal files, - for stdin")
       ->capture_default_str()
       ->type_name("SOURCE")
       ->check(check_kernel_log);

@@ -22,7 +22,7 @@ struct Options {
   std::vector<EnabledCollector> collectors;
   PathOptions paths;
   std::filesystem::path state_file;  ///< empty: none
-  std::string kernel_log;            ///< "auto", "kmsg", a file, or "-" for stdin
+  std::string kernel_log;  ///< "auto", "kmsg", "journal", a file or directory, "-" for stdin
   log::Level log_level = log::Level::kInfo;
   log::Format log_format = log::Format::kLogfmt;
   bool once = false;

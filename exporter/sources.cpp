@@ -89,6 +89,14 @@ void SourceReporter::parse_error(const std::string& source, const std::string& w
   }
 }
 
+void SourceReporter::note(const std::string& source, const Status& status) const {
+  if (status) {
+    failed(source, *status);
+  } else {
+    available(source);
+  }
+}
+
 void SourceReporter::failed(const std::string& source, const Error& error) const {
   unavailable(source, error.kind);
   if (error.kind == ErrorKind::kMalformed) {

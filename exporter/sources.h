@@ -63,8 +63,11 @@ class SourceReporter {
   /// line; each message once an hour, and not too many.
   void parse_error(const std::string& source, const std::string& what) const;
 
-  /// Notes whether `result` came: the source is available, or is not for the error's reason
-  /// (kMalformed is counted as a parse error too). Returns whether it came.
+  /// Notes whether the source can be read: it is available, or is not for the error's reason
+  /// (kMalformed is counted as a parse error too).
+  void note(const std::string& source, const Status& status) const;
+
+  /// The same for what was read. Returns whether it came.
   template <typename T>
   [[nodiscard]] bool note(const std::string& source, const Result<T>& result) const {
     if (result) {

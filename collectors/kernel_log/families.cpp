@@ -184,7 +184,8 @@ void add_coverage(MetricWriter& metrics, const KernelLogState& log) {
   metrics.set(kLines, static_cast<double>(log.lines()));
   metrics.set(kIgnored, {"userspace"}, static_cast<double>(log.ignored()));
   metrics.set(kIgnored, {"earlier_boot"}, static_cast<double>(log.of_earlier_boots()));
-  for (const char* by : {"kmsg_overrun", "journald_missed", "ratelimit", "hung_task_limit"}) {
+  for (const char* by :
+       {"kmsg_overrun", "journald_missed", "journal_unreadable", "ratelimit", "hung_task_limit"}) {
     const auto found = log.lost().find(by);
     metrics.set(kLost, {by}, found == log.lost().end() ? 0 : static_cast<double>(found->second));
   }

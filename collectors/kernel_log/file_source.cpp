@@ -16,6 +16,8 @@
 namespace apu {
 namespace {
 
+constexpr const char* kName = "log_file";
+
 // No line of the kernel comes near it; the rest of a longer one is dropped, and counted.
 constexpr size_t kMaxLineBytes = 64 << 10;
 
@@ -69,7 +71,7 @@ class LineFeeder {
     if (piece.size() > room && !too_long_) {
       too_long_ = true;
       sink.on_unreadable(
-          fmt::format("{}:{}: line over {} bytes", file_, line_number_ + 1, kMaxLineBytes));
+          kName, fmt::format("{}:{}: line over {} bytes", file_, line_number_ + 1, kMaxLineBytes));
     }
     partial_.append(piece.substr(0, room));
   }
@@ -87,12 +89,20 @@ class LineFeeder {
     }
     const ParsedLine parsed = parse_log_line(line, clock_->now());
     if (parsed.kind == LineKind::kRecord) {
-      sink.on_record(parsed.record);
+      hand_on(parsed.record, sink);
     } else if (parsed.kind == LineKind::kUnknown) {
       constexpr size_t kShown = 200;
-      sink.on_unreadable(
-          fmt::format("{}:{}: no known format: '{}'", file_, line_number_, line.substr(0, kShown)));
+      sink.on_unreadable(kName, fmt::format("{}:{}: no known format: '{}'", file_, line_number_,
+                                            line.substr(0, kShown)));
     }
+  }
+
+  static void hand_on(LogRecord record, LogSink& sink) {
+    const std::string plain = record.sequence ? unescape_kmsg(record.message) : std::string();
+    if (record.sequence) {  // a copy of /dev/kmsg
+      record.message = plain;
+    }
+    sink.on_record(record);
   }
 
   std::string file_;
@@ -108,7 +118,7 @@ class FileSource : public LogSource {
   FileSource(std::filesystem::path file, std::shared_ptr<const Clock> clock)
       : path_(std::move(file)), feeder_(path_.string(), std::move(clock)) {}
 
-  [[nodiscard]] std::string name() const override { return "log_file"; }
+  [[nodiscard]] std::string name() const override { return kName; }
 
   Status drain(LogSink& sink) override {
     const bool first = !file_.valid();
@@ -129,7 +139,7 @@ class FileSource : public LogSource {
     return error ? error : follow_rotation(sink);
   }
 
-  [[nodiscard]] int poll_descriptor() const override { return -1; }
+  [[nodiscard]] std::vector<int> poll_descriptors() const override { return {}; }
 
  private:
   Status open() {
@@ -193,7 +203,7 @@ class StdinSource : public LogSource {
  public:
   explicit StdinSource(std::shared_ptr<const Clock> clock) : feeder_("stdin", std::move(clock)) {}
 
-  [[nodiscard]] std::string name() const override { return "log_file"; }
+  [[nodiscard]] std::string name() const override { return kName; }
 
   Status drain(LogSink& sink) override {
     std::array<char, 65536> piece{};
@@ -212,7 +222,9 @@ class StdinSource : public LogSource {
     return std::nullopt;
   }
 
-  [[nodiscard]] int poll_descriptor() const override { return ended_ ? -1 : STDIN_FILENO; }
+  [[nodiscard]] std::vector<int> poll_descriptors() const override {
+    return ended_ ? std::vector<int>() : std::vector{STDIN_FILENO};
+  }
 
  private:
   // What is there at the start counts whole: whoever writes it may be slower than we are. One that

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectors/kernel_log/auto_source.h"
+#include "collectors/kernel_log/journal_source.h"
 #include "collectors/kernel_log/saved_state.h"
 #include "collectors/kernel_log/stream.h"
 #include "collectors/kworkers.h"
@@ -17,22 +19,76 @@
 namespace apu {
 namespace {
 
+/// The journal of this boot, or of its newest one where procfs does not tell which this is.
+OpenJournal journal_opener(const CollectorContext& context, const JournalPlace& place) {
+  std::string boot;
+  if (const auto id = FileRoot(context.roots.procfs).read("sys/kernel/random/boot_id")) {
+    boot = first_line(*id);
+    std::erase(boot, '-');
+  }
+  return [place, boot](const JournalQuery& wanted) {
+    JournalQuery query = wanted;
+    query.place = place;
+    query.boot = boot;
+    return make_journal_source(std::move(query));
+  };
+}
+
+std::unique_ptr<LogSource> make_whole_journal_source(const CollectorContext& context,
+                                                     const JournalPlace& place) {
+  JournalQuery wanted;
+  wanted.kernel = wanted.managers = wanted.journald = true;
+  return journal_opener(context, place)(wanted);
+}
+
+JournalPlace journal_place(const SourceRoots& roots) {
+  // The two directories of a host are one journal.
+  return roots.journals.size() == 1 ? JournalPlace{roots.journals.front(), false}
+                                    : JournalPlace{roots.rootfs, true};
+}
+
+bool has_journal(const SourceRoots& roots) {
+  std::error_code error;
+  return std::any_of(
+      roots.journals.begin(), roots.journals.end(),
+      [&](const std::filesystem::path& path) { return std::filesystem::exists(path, error); });
+}
+
+/// Live hosts have kmsg and a journal. A fixture has its log in a file, or what it has of the two;
+/// where it has none, kmsg says that there is no log.
+std::unique_ptr<LogSource> make_default_source(const CollectorContext& context) {
+  const SourceRoots& roots = context.roots;
+  if (roots.fixture && FileRoot(roots.rootfs).exists("kernel.log")) {
+    return make_file_source(roots.fixture_log, context.clock);
+  }
+  if (roots.fixture && !has_journal(roots)) {
+    return make_kmsg_source(roots.kmsg);
+  }
+  return make_auto_source(make_kmsg_source(roots.kmsg),
+                          journal_opener(context, journal_place(roots)));
+}
+
 std::unique_ptr<LogSource> make_source(const CollectorContext& context) {
   const std::string& choice = context.kernel_log;
-  const SourceRoots& roots = context.roots;
+  if (choice == "auto") {
+    return make_default_source(context);
+  }
+  if (choice == "kmsg") {
+    return make_kmsg_source(context.roots.kmsg);
+  }
+  if (choice == "journal") {
+    return make_whole_journal_source(context, journal_place(context.roots));
+  }
   if (choice == "-") {
     return make_stdin_source(context.clock);
   }
-  if (choice != "auto" && choice != "kmsg") {
-    std::error_code error;
-    return std::filesystem::is_character_file(choice, error)
-               ? make_kmsg_source(choice)
-               : make_file_source(choice, context.clock);
+  std::error_code error;
+  if (std::filesystem::is_directory(choice, error)) {
+    return make_whole_journal_source(context, {choice, false});
   }
-  // A fixture has its log in a file. Where it has none, kmsg says that there is no log.
-  const bool file =
-      choice == "auto" && roots.fixture && FileRoot(roots.rootfs).exists("kernel.log");
-  return file ? make_file_source(roots.fixture_log, context.clock) : make_kmsg_source(roots.kmsg);
+  return std::filesystem::is_character_file(choice, error)
+             ? make_kmsg_source(choice)
+             : make_file_source(choice, context.clock);
 }
 
 /// Empty where the kernel does not tell: then no state can be kept.
@@ -78,7 +134,10 @@ class KernelLogCollector : public Collector {
 
   Result<Snapshot> collect() override {
     auto log = stream_.caught_up();
-    if (!sources_.note(stream_.source_name(), log)) {
+    for (const LogSourceState& source : stream_.source_states()) {
+      sources_.note(source.name, source.status);
+    }
+    if (!log) {
       return log.error();
     }
     KernelLogFacts facts;

@@ -41,8 +41,8 @@ Families to_families(const KernelLogFacts& facts, TimePoint now);
 
 std::span<const MetricInfo> kernel_log_metrics();
 
-/// Hog reports and GPU messages of this boot's kernel log. Sources "kmsg" or "log_file", and
-/// "workqueue_report". Nothing is published before the whole log has been read once: a count on
+/// Hog reports and GPU messages of this boot's kernel log. Sources "kmsg", "journal" or "log_file",
+/// and "workqueue_report". Nothing is published before the whole log has been read once: a count on
 /// its way up looks like a storm.
 std::unique_ptr<Collector> make_kernel_log_collector(const CollectorContext& context);
 

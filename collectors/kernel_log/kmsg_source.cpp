@@ -42,7 +42,7 @@ class KmsgSource : public LogSource {
         return std::nullopt;
       } else if (errno == EINVAL) {
         sink.on_unreadable(
-            fmt::format("{}: a record over {} bytes", device_.string(), kRecordBytes));
+            name(), fmt::format("{}: a record over {} bytes", device_.string(), kRecordBytes));
       } else if (errno != EPIPE &&
                  errno != EINTR) {  // EPIPE: overrun; the next sequence says by how much
         return error_from_errno(errno, "read " + device_.string());
@@ -50,7 +50,9 @@ class KmsgSource : public LogSource {
     }
   }
 
-  [[nodiscard]] int poll_descriptor() const override { return file_.get(); }
+  [[nodiscard]] std::vector<int> poll_descriptors() const override {
+    return file_.valid() ? std::vector{file_.get()} : std::vector<int>();
+  }
 
  private:
   Status open() {
@@ -68,8 +70,8 @@ class KmsgSource : public LogSource {
     const std::string_view line = first_line(text);
     const ParsedLine parsed = parse_log_line(line, TimePoint());
     if (parsed.kind != LineKind::kRecord || !parsed.record.sequence) {
-      sink.on_unreadable(fmt::format("{}: after record {}: not a record: '{}'", device_.string(),
-                                     next_.value_or(0), line));
+      sink.on_unreadable(name(), fmt::format("{}: after record {}: not a record: '{}'",
+                                             device_.string(), next_.value_or(0), line));
       return;
     }
     const std::uint64_t sequence = *parsed.record.sequence;
@@ -80,7 +82,10 @@ class KmsgSource : public LogSource {
       sink.on_loss("kmsg_overrun", sequence - *next_);
     }
     next_ = sequence + 1;
-    sink.on_record(parsed.record);
+    LogRecord record = parsed.record;
+    const std::string plain = unescape_kmsg(record.message);
+    record.message = plain;
+    sink.on_record(record);
   }
 
   std::filesystem::path device_;

@@ -1,6 +1,7 @@
 #include "collectors/kernel_log/record.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "collectors/kernel_log/stamp.h"
 #include "exporter/text.h"
@@ -144,6 +145,28 @@ std::optional<LogRecord> parse_text(std::string_view line, TimePoint now) {
 }
 
 }  // namespace
+
+std::string unescape_kmsg(std::string_view message) {
+  constexpr size_t kEscapeBytes = 4;
+  std::string plain;
+  while (!message.empty()) {
+    const size_t escape = message.find("\\x");
+    plain += message.substr(0, escape);
+    message.remove_prefix(std::min(escape, message.size()));
+    unsigned value = 0;
+    const std::string_view digits = message.substr(std::min<size_t>(2, message.size()), 2);
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    if (digits.size() == 2 && parsed.ec == std::errc() &&
+        parsed.ptr == digits.data() + digits.size()) {
+      plain += static_cast<char>(value);
+      message.remove_prefix(kEscapeBytes);
+    } else if (!message.empty()) {
+      plain += message.front();
+      message.remove_prefix(1);
+    }
+  }
+  return plain;
+}
 
 ParsedLine parse_log_line(std::string_view line, TimePoint now) {
   if (line.starts_with(' ') || line.starts_with('\t')) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "exporter/clock.h"
@@ -53,6 +54,10 @@ struct ParsedLine {
 /// dmesg.c; systemd's output-mode.c; rsyslog's file formats.
 /// `now` gives the year that a stamp may lack.
 ParsedLine parse_log_line(std::string_view line, TimePoint now);
+
+/// A message without the escapes of /dev/kmsg: "\\x09" stands for a TAB there, "\\x5c" for "\\".
+/// Source: append_escaped in kernel/printk/printk.c (append_char in older ones).
+std::string unescape_kmsg(std::string_view message);
 
 /// The time of `record`: by the kernel's stamp on top of `boot_time` where both are known, else by
 /// the text's stamp.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collectors/kernel_log/event.h"
+#include "collectors/kernel_log/unit_event.h"
 #include "exporter/text.h"
 
 namespace apu {
@@ -9,7 +11,12 @@ namespace {
 
 constexpr std::string_view kSuppressed = "callbacks suppressed";
 
-bool starts_like_one_that_matters(std::string_view message) {
+bool may_continue_hung_task_report(std::string_view message) {
+  return continues_hung_task_report(message) && names_gpu_driver(message);
+}
+
+/// By the first character, since most messages begin with none of these.
+bool begins_like_one_that_matters(std::string_view message) {
   switch (message.front()) {
     case 'w':
       return message.starts_with("workqueue: ");
@@ -18,15 +25,15 @@ bool starts_like_one_that_matters(std::string_view message) {
     case 'k':
       return message.starts_with("kfd");
     case '[':
-      return message.starts_with("[drm") || message.starts_with("[TTM");
+      return message.starts_with("[drm") || message.starts_with("[TTM]");
     case 'I':
       return message.starts_with("INFO: task ");
     case 'o':
-      return message.starts_with("oom");
+      return message.starts_with("oom-kill:") || message.starts_with("oom_reaper:");
     case 'O':
       return message.starts_with("Out of memory");
     case 'M':
-      return message.starts_with("Memory cgroup out of memory");
+      return message.starts_with("Memory cgroup");
     case 'T':
       return message.starts_with("Tasks in ");
     case 'L':
@@ -35,15 +42,28 @@ bool starts_like_one_that_matters(std::string_view message) {
       return message.starts_with("Future hung task");
     case 'D':
       return message.starts_with("DMI: ");
-    case 'C':
-      return message.starts_with("Command line: ");
     case 'r':
       return message.starts_with("reboot: ");
     case 's':
       return message.starts_with("systemd");
+    case 'C':
+      return message.starts_with("Command line: ") || may_continue_hung_task_report(message);
+    case ' ':
+    case 't':
+    case 'W':
+    case 'R':
+    case '"':
+      return may_continue_hung_task_report(message);
     default:
       return false;
   }
+}
+
+/// "SITE: 12 callbacks suppressed", and blanks.
+bool tells_of_suppression(std::string_view message) {
+  const char last = message.back();
+  return (last == kSuppressed.back() || last == ' ' || last == '\t') &&
+         trim(message).ends_with(kSuppressed);
 }
 
 /// Whether `text`, of the kernel in a log file, may matter, behind the kernel's own stamp too.
@@ -161,12 +181,13 @@ size_t rfc3339_stamp(std::string_view line) {
 }  // namespace
 
 bool may_matter(std::string_view message) {
-  if (message.empty()) {
-    return false;
-  }
-  const bool ends_like_it = message.back() == kSuppressed.back() || message.back() <= ' ';
-  return starts_like_one_that_matters(message) ||
-         (ends_like_it && trim(message).ends_with(kSuppressed));
+  return !message.empty() &&
+         (begins_like_one_that_matters(message) || tells_of_suppression(message));
+}
+
+bool may_matter_of_others(std::string_view message) {
+  return message.starts_with("Missed ") || message.starts_with("/dev/kmsg buffer overrun") ||
+         parse_unit_event(message, {}).has_value();
 }
 
 TriagedLine triage_line(std::string_view line) {

@@ -7,10 +7,13 @@
 
 namespace apu {
 
-/// Whether a message of the kernel may be one that KernelLogState counts by itself: false proves
-/// that it is not, but for the lines of a hung task's stack. A few comparisons, for logs of which
-/// one line in a thousand matters.
+/// Whether KernelLogState, or an analysis of the log, can do more with a message of the kernel than
+/// count it as a line. A few comparisons, for logs of which one line in a thousand matters; true
+/// for some that stand for nothing. Holds for the first line that a kernel prints, too.
 bool may_matter(std::string_view message);
+
+/// The same for a message of a service manager or of journald.
+bool may_matter_of_others(std::string_view message);
 
 /// What a line of a text log is at first sight.
 enum class LineTriage {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collectors/kernel_log/record.h"
 #include "exporter/result.h"
@@ -27,8 +28,17 @@ class LogSink {
   /// The next record is the first of this boot.
   virtual void on_boot_start() = 0;
 
-  /// A line that could not be read; `what` names file and line.
-  virtual void on_unreadable(const std::string& what) = 0;
+  /// `count` lines of the kernel that stand for nothing: see may_matter.
+  virtual void on_plain_lines(std::uint64_t count) = 0;
+
+  /// A line of `source` that could not be read; `what` names file and line.
+  virtual void on_unreadable(const std::string& source, const std::string& what) = 0;
+};
+
+/// Whether one log can be read.
+struct LogSourceState {
+  std::string name;  ///< label value of apu_source_available
+  Status status;
 };
 
 /// A kernel log that grows.
@@ -36,15 +46,20 @@ class LogSource {
  public:
   virtual ~LogSource() = default;
 
-  /// Label value of apu_source_available.
+  /// Label value of apu_source_available; of several logs, of that which has the kernel's records.
   [[nodiscard]] virtual std::string name() const = 0;
 
   /// Reads all that is there now and was not read before. Errors: why the log cannot be read now;
   /// a later call tries again.
   virtual Status drain(LogSink& sink) = 0;
 
-  /// A descriptor that polls readable when there is more; -1 if the source must be asked.
-  [[nodiscard]] virtual int poll_descriptor() const = 0;
+  /// Descriptors of which one polls readable when there is more; none if the source must be asked.
+  [[nodiscard]] virtual std::vector<int> poll_descriptors() const = 0;
+
+  /// The logs that it reads, after a drain that returned `drained`.
+  [[nodiscard]] virtual std::vector<LogSourceState> states(const Status& drained) const {
+    return {{name(), drained}};
+  }
 };
 
 /// /dev/kmsg, from its oldest record on. Gaps in the sequence are counted exactly.

@@ -50,6 +50,12 @@ std::optional<KernelLogState::Trouble> KernelLogState::fold_kernel(const LogReco
   return std::nullopt;
 }
 
+void KernelLogState::fold_plain_lines(std::uint64_t count) {
+  lines_ += count;
+  hung_task_lines_left_ -=
+      static_cast<unsigned>(std::min<std::uint64_t>(count, hung_task_lines_left_));
+}
+
 void KernelLogState::fold_manager(const LogRecord& record, std::optional<TimePoint> time) {
   const auto event = parse_unit_event(record.message, record.user);
   if (!event) {

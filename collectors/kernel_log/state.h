@@ -64,8 +64,8 @@ class KernelLogState {
   /// journald are counted and otherwise ignored.
   std::optional<Trouble> fold(const LogRecord& record, std::optional<TimePoint> time);
 
-  /// `count` records of the kernel that stand for nothing.
-  void count_plain_lines(std::uint64_t count) { lines_ += count; }
+  /// Folds in lines of the kernel that stand for nothing: see may_matter.
+  void fold_plain_lines(std::uint64_t count);
 
   /// `count` records of user space.
   void count_ignored(std::uint64_t count) { ignored_ += count; }

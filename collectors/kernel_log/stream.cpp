@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <array>
 #include <utility>
 
 #include "exporter/thread.h"
@@ -56,6 +55,11 @@ Result<CaughtUpLog> KernelLogStream::caught_up() {
   return CaughtUpLog{state_, position_};
 }
 
+std::vector<LogSourceState> KernelLogStream::source_states() {
+  const std::lock_guard lock(mutex_);
+  return source_states_;
+}
+
 void KernelLogStream::run() {
   set_thread_name("kernel_log-read");
   while (true) {
@@ -73,11 +77,13 @@ void KernelLogStream::run() {
     Status status = source_->drain(*this);
     const bool failed = status.has_value();
     {
+      std::vector<LogSourceState> states = source_->states(status);
       const std::lock_guard lock(mutex_);
       if (!failed && resumed_) {
         take_up_saved_state();
       }
       status_ = std::move(status);
+      source_states_ = std::move(states);
       served_ = requested;
     }
     served_changed_.notify_all();
@@ -93,9 +99,13 @@ void KernelLogStream::wait_for_more(std::uint64_t served, bool failed) {
     }
   }
   // A descriptor that gives errors polls readable for ever.
-  const int descriptor = failed ? -1 : source_->poll_descriptor();
-  std::array<pollfd, 2> polled{{{wake_.get(), POLLIN, 0}, {descriptor, POLLIN, 0}}};
-  const auto timeout = descriptor < 0 ? static_cast<int>(kAskInterval.count()) : -1;
+  std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
+  if (!failed) {
+    for (const int descriptor : source_->poll_descriptors()) {
+      polled.push_back({descriptor, POLLIN, 0});
+    }
+  }
+  const auto timeout = polled.size() == 1 ? static_cast<int>(kAskInterval.count()) : -1;
   ::poll(polled.data(), polled.size(), timeout);
   eventfd_t ignored = 0;
   ::eventfd_read(wake_.get(), &ignored);
@@ -171,8 +181,16 @@ void KernelLogStream::on_boot_start() {
   begin_with_boot();
 }
 
-void KernelLogStream::on_unreadable(const std::string& what) {
-  sources_.parse_error(source_->name(), what);
+void KernelLogStream::on_plain_lines(std::uint64_t count) {
+  const std::lock_guard lock(mutex_);
+  state_.fold_plain_lines(count);
+  if (resumed_ && resumed_->past_saved) {
+    resumed_->log.fold_plain_lines(count);
+  }
+}
+
+void KernelLogStream::on_unreadable(const std::string& source, const std::string& what) {
+  sources_.parse_error(source, what);
 }
 
 }  // namespace apu

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "collectors/kernel_log/position.h"
 #include "collectors/kernel_log/saved_state.h"
@@ -43,7 +44,8 @@ class KernelLogStream : private LogSink {
   /// the log cannot be read. Blocks for as long as the log does.
   Result<CaughtUpLog> caught_up();
 
-  [[nodiscard]] std::string source_name() const { return source_->name(); }
+  /// The logs that the source reads, as of the last drain.
+  [[nodiscard]] std::vector<LogSourceState> source_states();
 
  private:
   /// A saved state, and what of the log comes after it.
@@ -66,7 +68,8 @@ class KernelLogStream : private LogSink {
   void on_record(const LogRecord& record) override;
   void on_loss(std::string_view by, std::uint64_t count) override;
   void on_boot_start() override;
-  void on_unreadable(const std::string& what) override;
+  void on_plain_lines(std::uint64_t count) override;
+  void on_unreadable(const std::string& source, const std::string& what) override;
 
   std::unique_ptr<LogSource> source_;
   SourceReporter sources_;
@@ -80,8 +83,9 @@ class KernelLogStream : private LogSink {
   LogPosition position_;
   std::optional<ResumedLog> resumed_;  // until the log was read once
   Status status_;                      // of the last drain
-  std::uint64_t requested_ = 0;        // drains asked for
-  std::uint64_t served_ = 0;           // requests that the last drain answered
+  std::vector<LogSourceState> source_states_;
+  std::uint64_t requested_ = 0;  // drains asked for
+  std::uint64_t served_ = 0;     // requests that the last drain answered
   bool stopping_ = false;
 
   std::thread thread_;  // last: it uses all of the above

@@ -57,6 +57,11 @@ TEST(LogReader, GapsOfTheSequenceAreLosses) {
   EXPECT_EQ(file.entries[1].lost_before, 8U);
 }
 
+TEST(LogReader, EscapesOfKmsgAreResolved) {
+  const LogFile file = read_log_text("6,10,1000000,-;amdgpu: a\\x09b\\x5cc\n", kNow);
+  EXPECT_EQ(file.entries[0].message, "amdgpu: a\tb\\c");
+}
+
 TEST(LogReader, NulsOfACrashAreCountedAndTheLineIsRead) {
   const std::string text("Jul  4 18:18:52 h kernel: a\n\0\0\0Jul  4 18:19:52 h kernel: amdgpu: b\n",
                          66);

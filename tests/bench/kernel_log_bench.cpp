@@ -1,5 +1,5 @@
-// What reading a kernel log costs, each beside the floor that it is held against: tests/bench/run.py
-// compares them.
+// What reading a kernel log costs, each beside the floor that it is held against:
+// tests/bench/run.py compares them.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -106,7 +106,11 @@ class FoldingSink : public apu::LogSink {
 
   void on_boot_start() override { log.mark_boot_start(); }
 
-  void on_unreadable(const std::string& what) override { unreadable += what.size(); }
+  void on_plain_lines(std::uint64_t count) override { log.fold_plain_lines(count); }
+
+  void on_unreadable(const std::string& /*source*/, const std::string& what) override {
+    unreadable += what.size();
+  }
 
   apu::KernelLogState log;
   std::size_t unreadable = 0;
@@ -125,21 +129,20 @@ void BM_KmsgStorm(benchmark::State& state) {
       sequence += kGap;
       lost += kGap;
     }
-    records.push_back(fmt::format("6,{},{},-;{}\n", sequence, i * 100,
-                                  message_of(static_cast<int>(i))));
+    records.push_back(
+        fmt::format("6,{},{},-;{}\n", sequence, i * 100, message_of(static_cast<int>(i))));
   }
   for (auto _ : state) {
     std::size_t next = 0;
-    const auto source =
-        apu::make_kmsg_source("/dev/kmsg", [&](std::span<char> buffer) -> ssize_t {
-          if (next == records.size()) {
-            errno = EAGAIN;
-            return -1;
-          }
-          const std::string& record = records[next++];
-          std::memcpy(buffer.data(), record.data(), record.size());
-          return static_cast<ssize_t>(record.size());
-        });
+    const auto source = apu::make_kmsg_source("/dev/kmsg", [&](std::span<char> buffer) -> ssize_t {
+      if (next == records.size()) {
+        errno = EAGAIN;
+        return -1;
+      }
+      const std::string& record = records[next++];
+      std::memcpy(buffer.data(), record.data(), record.size());
+      return static_cast<ssize_t>(record.size());
+    });
     FoldingSink sink;
     if (source->drain(sink) || sink.log.lines() != kRecords ||
         sink.log.lost().at("kmsg_overrun") != lost) {

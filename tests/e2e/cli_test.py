@@ -35,7 +35,6 @@ class WrongUse(unittest.TestCase):
                                 ("0s", "--collector.swap.period=0s"),
                                 ("--log.level", "--log.level=loud"),
                                 ("--log.format", "--log.format=xml"),
-                                ("journal", "--kernel-log=journal"),
                                 ("/proc/kmsg", "--kernel-log=/proc/kmsg"),
                                 ("/no/such/host", "--path.rootfs=/no/such/host"),
                                 ("/no/such/file", "--config.file=/no/such/file")):

@@ -35,6 +35,7 @@ NEVER = {
 MUST = {
     "Type": "exec",
     "User": "apu-exporter",
+    "SupplementaryGroups": "systemd-journal",
     "EnvironmentFile": "-/etc/default/apu-exporter",
     "ExecStart": f"{BINARY} $ARGS",
     "Restart": "always",

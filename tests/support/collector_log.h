@@ -27,12 +27,17 @@ class RecordingSink : public LogSink {
 
   void on_boot_start() override { ++boot_starts; }
 
-  void on_unreadable(const std::string& what) override { unreadable.push_back(what); }
+  void on_plain_lines(std::uint64_t count) override { plain_lines += count; }
+
+  void on_unreadable(const std::string& /*source*/, const std::string& what) override {
+    unreadable.push_back(what);
+  }
 
   std::vector<std::string> messages;
   std::vector<std::optional<std::uint64_t>> sequences;
   std::map<std::string, std::uint64_t> losses;
   int boot_starts = 0;
+  std::uint64_t plain_lines = 0;
   std::vector<std::string> unreadable;
 };
 

@@ -50,7 +50,7 @@ TEST_F(FileSourceTest, ReadsWhatIsThereAndThenWhatIsAdded) {
   drain();
   EXPECT_EQ(messages(), (Messages{"a", "b", "c"}));
   EXPECT_EQ(source_->name(), "log_file");
-  EXPECT_EQ(source_->poll_descriptor(), -1);
+  EXPECT_TRUE(source_->poll_descriptors().empty());
 }
 
 TEST_F(FileSourceTest, MissingFileIsNotFoundUntilItAppears) {

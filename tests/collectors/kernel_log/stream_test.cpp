@@ -35,7 +35,9 @@ class ScriptedSource : public LogSource {
 
   Status drain(LogSink& sink) override { return script_(sink); }
 
-  [[nodiscard]] int poll_descriptor() const override { return descriptor_; }
+  [[nodiscard]] std::vector<int> poll_descriptors() const override {
+    return descriptor_ < 0 ? std::vector<int>() : std::vector{descriptor_};
+  }
 
  private:
   std::function<Status(LogSink&)> script_;
@@ -244,7 +246,7 @@ TEST_F(KernelLogStreamTest, LossAndBootStartReachTheState) {
 
 TEST_F(KernelLogStreamTest, WhatCannotBeReadIsCountedOnTheBoard) {
   EXPECT_TRUE(state_after([](LogSink& sink) {
-    sink.on_unreadable("file:1: no known format");
+    sink.on_unreadable("scripted", "file:1: no known format");
     sink.on_record(record_at(seconds(1), "workqueue: f hogged CPU for >10000us"));
   }));
   EXPECT_EQ(host_.parse_errors("scripted"), 2);

@@ -1,8 +1,9 @@
 // A file system that mirrors a directory, with one file whose read never returns:
 //   hangfs SOURCE HANGING_FILE MOUNTPOINT
-// Its files are opened with direct_io: a reader first waits interruptibly, and once a signal has
-// reached it, in uninterruptible sleep that not even SIGKILL ends. Killing this daemon frees it.
-// The file hangs once MOUNTPOINT/../hang exists, so that a reader can have read it before.
+// Its files are opened with direct_io, but for journal files, which are mapped: a reader first
+// waits interruptibly, and once a signal has reached it, in uninterruptible sleep that not even
+// SIGKILL ends. Killing this daemon frees it. The file hangs once MOUNTPOINT/../hang exists, so
+// that a reader can have read it before.
 
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
@@ -14,6 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -48,7 +50,7 @@ int open_file(const char* path, fuse_file_info* info) {
     return -errno;
   }
   info->fh = static_cast<uint64_t>(fd);
-  info->direct_io = 1;
+  info->direct_io = std::string_view(path).ends_with(".journal") ? 0 : 1;
   return 0;
 }
 
