@@ -8,6 +8,7 @@
 # where apt of this machine gets them. A change of this file or of the exporter's libraries builds
 # anew. Exit code 77: cannot be built here, and says why.
 set -euo pipefail
+PATH=$PATH:/usr/sbin:/sbin
 
 readonly root_packages=systemd,systemd-sysv,udev,dbus,kmod,procps,passwd,python3-minimal
 readonly image_size=1200M
@@ -57,12 +58,21 @@ proxies() {
   apt-config dump --format '%f "%v";%n' | grep -i '^Acquire::[a-z]*::Proxy' || true
 }
 
+# The package that a file comes from; it may name it below /usr or not.
+package_of() {
+  local path
+  for path in "$1" "/usr$1" "${1#/usr}"; do
+    if dpkg-query --search "$path" 2>/dev/null | sed 's/[:,].*//'; then return 0; fi
+  done
+  echo "no package has $1, which the exporter needs" >&2
+  return 1
+}
+
 # The packages that the libraries of a program come from.
 library_packages() {
   local library
   ldd "$1" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | while read -r library; do
-    # By its name, as the package may have it below /lib or /usr/lib.
-    dpkg-query --search "*/$(basename "$library")" | sed 's/[:,].*//' | head -n 1
+    package_of "$library"
   done | sort -u | paste -sd,
 }
 

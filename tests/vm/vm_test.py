@@ -59,6 +59,7 @@ def facility(record):
 class Scenario:
     """What the tests of a scenario share; mixed in, as unittest would run it by itself."""
     name = None
+    maxDiff = None
 
     def setUp(self):
         self.block = RUN.results[self.name]
