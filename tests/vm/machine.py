@@ -26,13 +26,22 @@ class Block:
         self.errors, self.late = [], []
 
 
+def whole_lines(report):
+    """Without the last line's part, where the guest writes still or was cut off."""
+    return report[:report.rfind("\n") + 1].replace("\r", "").splitlines()
+
+
+def is_done(report):
+    return whole_lines(report)[-1:] == ["DONE"]
+
+
 class Results:
     """The guest's report, see README.md."""
 
-    def __init__(self, text):
+    def __init__(self, report):
         self.blocks = {}
-        self.is_done = False
-        lines = iter(text.replace("\r", "").splitlines())
+        self.is_done = is_done(report)
+        lines = iter(whole_lines(report))
         block = Block()
         for line in lines:
             word, _, rest = line.partition(" ")
@@ -49,8 +58,6 @@ class Results:
                 block.errors.append(rest)
             elif word == "LATE":
                 block.late.append(rest)
-            elif word == "DONE":
-                self.is_done = True
 
     @staticmethod
     def _until_end(lines):
@@ -139,12 +146,14 @@ def boot(image, folder):
     qemu = subprocess.Popen(["timeout", "-k", "5", str(RUN_DEADLINE), *qemu_command(image, folder)],
                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                             text=True, errors="replace")
-    while qemu.poll() is None and not Results(read_log(folder / "result.log")).is_done:
-        time.sleep(0.5)
     try:
+        while qemu.poll() is None and not is_done(read_log(folder / "result.log")):
+            time.sleep(0.5)
         qemu.wait(timeout=apu.DEADLINE)  # the guest switches itself off
     except subprocess.TimeoutExpired:
-        qemu.terminate()
+        pass
+    finally:
+        qemu.terminate()  # and with it, through timeout, the VM
     return qemu.communicate()[1]
 
 
