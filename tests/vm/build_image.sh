@@ -31,7 +31,8 @@ check_machine() {
   for program in qemu-system-x86_64 mmdebstrap busybox mke2fs depmod modprobe apt-get dpkg-deb xz make gcc; do
     [ -n "$(type -P "$program")" ] || cannot_build "$program is not installed"
   done
-  unshare --mount --propagation unchanged true 2>/dev/null || cannot_build "building the VM's image needs the right to mount"
+  unshare --mount --propagation unchanged true 2>/dev/null ||
+    cannot_build "building the VM's image needs the right to mount"
 }
 
 # The release of this machine, as the exporter's libraries are those of this machine.
