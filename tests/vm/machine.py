@@ -1,5 +1,4 @@
 """The host's side of a VM run: the image, the payload, qemu, and what the guest reported."""
-import os
 import pathlib
 import shutil
 import subprocess
