@@ -11,11 +11,13 @@ test_packages="libgtest-dev libgmock-dev libfuse3-dev fuse3 python3 prometheus
   prometheus-alertmanager systemd systemd-journal-remote yamllint procps mount
   gzip xz-utils zstd"
 lint_packages="clang clang-format clang-tidy libclang-rt-14-dev shellcheck"
+# What the VM is built with and runs on; libelf1: the kernel's build tools link it.
+vm_packages="qemu-system-x86 mmdebstrap busybox-static e2fsprogs kmod make gcc libelf1 xz-utils"
 
 case "${1:-}" in
   build) wanted=$build_packages ;;
   test) wanted="$build_packages $test_packages" ;;
-  all) wanted="$build_packages $test_packages $lint_packages" ;;
+  all) wanted="$build_packages $test_packages $lint_packages $vm_packages" ;;
   *)
     echo "usage: $0 build|test|all" >&2
     exit 2

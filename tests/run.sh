@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what the tests need, builds, and runs them:
 #   tests/run.sh            the default levels: unit, live, e2e
-#   tests/run.sh --all      these, lint, and the sanitizer suites; also with CI=true
+#   tests/run.sh --all      these, lint, the sanitizer suites, and vm; also with CI=true
 #   tests/run.sh --update   writes golden files and the metric reference anew, to be reviewed
 # A level that cannot run says why and counts as skipped.
 set -euo pipefail
@@ -102,6 +102,7 @@ all_levels() {
   step "fuzz" run_levels asan -L fuzz -j "$jobs"
   step "build (g++, TSan)" build tsan
   step "unit, live, e2e under TSan" test_sanitized tsan
+  step "vm" run_levels release -L vm
 }
 
 case "${1:-}" in

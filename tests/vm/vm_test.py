@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""The exporter as a service of a whole system with a real kernel and PID 1, in an emulated machine.
+
+What is tested nowhere else: lines that the kernel itself printed, a memory cgroup's OOM kill, and a
+stop that the service manager ended by SIGKILL. README.md says how it works.
+"""
+import pathlib
+import re
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import machine  # noqa: E402
+
+RUN = None  # the VM's run, which all tests read
+
+RESTORE = 'function="amdgpu_amdkfd_restore_userptr_worker",module="amdgpu"'
+SLACK = 5  # seconds between the guest's clock and the time that a stamp of its log amounts to
+
+
+def kernel_event(event, gpu=""):
+    return f'apu_kernel_events_total{{event="{event}",gpu="{gpu}"}}'
+
+
+HOGS = f"apu_workqueue_hog_events_total{{{RESTORE}}}"
+KERNEL_COUNTS = {
+    HOGS: 67,
+    f"apu_workqueue_hog_events_upper_bound{{{RESTORE}}}": 131,
+    f"apu_workqueue_hog_reports_total{{{RESTORE}}}": 7,
+    kernel_event("svm_mapping_failed"): 3,
+    kernel_event("kfd_resume_failed"): 1,
+    kernel_event("mes_timeout", "0000:c5:00.0"): 2,
+}
+OOM_COUNTS = {
+    'apu_oom_events_total{scope="memcg"}': 1,
+    'apu_oom_kills_total{scope="memcg",unit="apu-vm-greedy"}': 1,
+}
+STOP_COUNTS = {
+    'apu_unit_sigkills_total{unit="apu-vm-stubborn"}': 1,
+    'apu_unit_stop_timeouts_total{unit="apu-vm-stubborn"}': 1,
+}
+COUNTERS = ("apu_workqueue_hog_", "apu_kernel_events_total", "apu_oom_", "apu_unit_")
+
+
+def counters(samples):
+    return {series: value for series, value in samples.items()
+            if series.startswith(COUNTERS) and "_total" in series}
+
+
+def stamps(samples):
+    return {series: value for series, value in samples.items()
+            if series.startswith(COUNTERS) and "_timestamp_seconds" in series}
+
+
+def facility(record):
+    return int(record.partition(",")[0]) >> 3
+
+
+class Scenario:
+    """What the tests of a scenario share; mixed in, as unittest would run it by itself."""
+    name = None
+    maxDiff = None
+
+    def setUp(self):
+        self.block = RUN.results[self.name]
+        self.assertEqual(self.block.errors, [])
+
+    def test_it_ran_and_nothing_came_late(self):
+        self.assertIn(self.name, RUN.results.blocks)
+        self.assertEqual(self.block.late, [])
+
+    def check_samples(self, name, expected):
+        samples = self.block.metrics[name]
+        self.assertEqual({series: samples.get(series) for series in expected}, expected)
+
+    def check_same_stamps(self, one, other):
+        one, other = stamps(self.block.metrics[one]), stamps(self.block.metrics[other])
+        self.assertEqual(set(one), set(other))
+        for series, value in one.items():
+            self.assertAlmostEqual(value, other[series], delta=1, msg=series)
+
+    def check_stamp(self, name, series):
+        """The time of what happened between the facts "began" and "ended"."""
+        value = self.block.metrics[name][series]
+        self.assertGreater(value, float(self.block.facts["began"]) - SLACK)
+        self.assertLess(value, float(self.block.facts["ended"]) + SLACK)
+
+
+class Start(Scenario, unittest.TestCase):
+    name = "start"
+
+    def test_the_service_may_read_kernel_log_and_journal(self):
+        self.assertEqual(self.block.facts["dmesg_restrict"], "1")  # so a capability is needed
+        self.check_samples("started", {'apu_source_available{source="kmsg"}': 1,
+                                       'apu_source_available{source="journal"}': 1,
+                                       "apu_kernel_log_covers_boot": 1})
+
+
+class KernelLines(Scenario, unittest.TestCase):
+    name = "kernel_lines"
+
+    def test_they_were_written_by_the_kernel_and_by_imitators(self):
+        records = re.findall(r"^\d+,.*$", self.block.texts["kmsg"], re.MULTILINE)
+        self.assertEqual(sum(facility(record) == 0 for record in records), 7 + 3 + 1 + 2 + 1)
+        self.assertEqual(sum(facility(record) == 1 for record in records), 2 * 5)
+        self.assertEqual(self.block.texts["kmsg"].count(" SUBSYSTEM=pci"), 2)
+        self.assertEqual(self.block.facts["forged_in_journal"], str(3 * 5))
+
+    def test_those_of_the_kernel_count_exactly(self):
+        self.check_samples("counted", KERNEL_COUNTS)
+
+    def test_those_of_imitators_do_not_count(self):
+        samples = self.block.metrics["counted"]
+        self.assertFalse([series for series in samples if "forged_worker" in series])
+        events = {series: value for series, value in counters(samples).items()
+                  if series.startswith("apu_kernel_events_total") and value}
+        self.assertEqual(set(events), {series for series in KERNEL_COUNTS if "kernel_events" in series})
+
+    def test_the_stamp_is_the_time_of_printing(self):
+        self.check_stamp("counted", f"apu_workqueue_hog_last_report_timestamp_seconds{{{RESTORE}}}")
+
+
+class OomKill(Scenario, unittest.TestCase):
+    name = "oom_kill"
+
+    def test_the_kernel_killed_once_in_the_unit(self):
+        self.assertEqual(self.block.facts["result"], "oom-kill")
+        self.assertEqual((self.block.facts["kills_before"], self.block.facts["kills_after"]), ("0", "1"))
+
+    def test_it_counts_for_the_unit(self):
+        self.check_samples("counted", OOM_COUNTS)
+        self.check_stamp("counted", 'apu_oom_kill_last_timestamp_seconds{scope="memcg",unit="apu-vm-greedy"}')
+
+
+class StopTimeout(Scenario, unittest.TestCase):
+    name = "stop_timeout"
+
+    def test_pid_1_killed_it_and_others_say_the_like(self):
+        said = self.block.texts["said_by_pid_1"]
+        self.assertEqual(len(re.findall("with signal SIGKILL", said)), 1, said)
+        self.assertEqual(len(re.findall("State 'stop-sigterm' timed out. Killing.", said)), 1, said)
+        forged = re.findall(r"^apu-vm-innocent\.service: ", self.block.texts["forged"], re.MULTILINE)
+        self.assertEqual(len(forged), 4)
+
+    def test_timeout_and_kill_count_for_the_unit(self):
+        self.check_samples("counted", STOP_COUNTS)
+        for event in ("sigkill", "stop_timeout"):
+            self.check_stamp("counted", f'apu_unit_{event}_last_timestamp_seconds{{unit="apu-vm-stubborn"}}')
+
+    def test_the_words_of_others_do_not_count(self):
+        for samples in self.block.metrics.values():
+            self.assertFalse([series for series in samples if "innocent" in series])
+
+    def test_the_journal_alone_tells_the_same(self):
+        self.assertEqual(self.block.facts["once_exit"], "0", self.block.texts["once_stderr"])
+        self.check_samples("journal", KERNEL_COUNTS | OOM_COUNTS | STOP_COUNTS)
+        self.assertEqual(counters(self.block.metrics["journal"]), counters(self.block.metrics["counted"]))
+        self.check_same_stamps("journal", "counted")
+
+
+class Restart(Scenario, unittest.TestCase):
+    name = "restart"
+
+    def check_same(self, name):
+        before, after = self.block.metrics["before"], self.block.metrics[name]
+        self.assertEqual(before[HOGS], KERNEL_COUNTS[HOGS])
+        self.assertEqual(counters(after), counters(before))
+        self.check_same_stamps(name, "before")
+
+    def test_after_a_restart_all_counters_come_back(self):
+        self.check_same("restarted")
+
+    def test_after_a_sigkill_all_counters_come_back(self):
+        self.check_same("killed")
+
+
+class KernelLocks(Scenario, unittest.TestCase):
+    name = "kernel_locks"
+
+    def test_readers_hang_uninterruptibly_until_released(self):
+        facts = self.block.facts
+        self.assertEqual((facts["wait_state"], facts["wait_exit"]), ("D", "0"))
+        self.assertEqual((facts["lock_state"], facts["lock_exit"], facts["holder_exit"]), ("D", "0", "0"))
+
+
+def main():
+    global RUN
+    RUN = machine.Run()
+    print(f"the VM ran for {RUN.seconds:.0f} s", file=sys.stderr)
+    program = unittest.main(exit=False)
+    if not RUN.results.is_done:
+        print("the guest did not report to its end", file=sys.stderr)
+    if not RUN.results.is_done or not program.result.wasSuccessful():
+        print(RUN.evidence(), file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
