@@ -160,6 +160,7 @@ void add_log_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--state.file", raw.state_file,
                  "File in which the kernel log's counts outlast a restart, where the log does not "
                  "reach back to the boot; none by default")
+      ->take_last()
       ->type_name("FILE");
   app.add_option("--log.level", raw.log_level, "Least severe level to log")
       ->capture_default_str()

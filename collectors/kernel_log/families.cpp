@@ -77,8 +77,8 @@ constexpr MetricInfo kLost{"apu_kernel_log_lost_total", MetricType::Counter, "by
                            "Records known to be lost before they could be read (kernel log)"};
 constexpr MetricInfo kCoversBoot{
     "apu_kernel_log_covers_boot", MetricType::Gauge, "",
-    "1 if the log reaches back to the start of this boot, so that its counts are whole, else 0 "
-    "(kernel log)"};
+    "1 if the log, or the log and what --state.file kept, reaches back to the start of this boot, so "
+    "that its counts are whole, else 0 (kernel log)"};
 constexpr std::array kMetrics{kHogs,
                               kUpperBound,
                               kDoublings,
