@@ -5,13 +5,19 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "analysis/log_reader.h"
 #include "collectors/kernel_log/record.h"
 #include "collectors/kernel_log/source.h"
 #include "collectors/kernel_log/state.h"
+#include "collectors/kernel_log/stream.h"
 #include "exporter/text.h"
 
 namespace {
@@ -152,10 +158,57 @@ void BM_KmsgStorm(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kRecords));
 }
 
+/// A storm of 10,000 records a second as it comes, through the stream that the collector has.
+/// Counters: the share of a core, in percent, that all threads took, and what was counted.
+void BM_StormAsItComes(benchmark::State& state) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::uint64_t kPerSecond = 10'000;
+  constexpr std::uint64_t kGapEvery = 1000;
+  const char* given = std::getenv("APU_STORM_SECONDS");
+  const std::chrono::seconds duration(given != nullptr ? std::atoi(given) : 60);
+  const std::uint64_t total = kPerSecond * static_cast<std::uint64_t>(duration.count());
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    std::uint64_t made = 0;
+    std::uint64_t sequence = 1;
+    std::uint64_t lost = 0;
+    auto source = apu::make_kmsg_source("/dev/kmsg", [&](std::span<char> buffer) -> ssize_t {
+      const std::chrono::duration<double> elapsed = Clock::now() - start;
+      if (made == total || static_cast<double>(made) > elapsed.count() * kPerSecond) {
+        errno = EAGAIN;
+        return -1;
+      }
+      if (++made % kGapEvery == 0) {
+        sequence += kGapEvery;
+        lost += kGapEvery;
+      }
+      const auto end = fmt::format_to_n(buffer.data(), buffer.size(), "6,{},{},-;{}\n", sequence++,
+                                        made * 100, message_of(static_cast<int>(made)));
+      return static_cast<ssize_t>(end.size);
+    });
+    apu::KernelLogStream stream(std::move(source),
+                                {std::make_shared<apu::SourceBoard>(), "kernel_log"},
+                                [] { return std::optional(kNow); });
+    const std::clock_t cpu_before = std::clock();
+    while (Clock::now() - start < duration) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      benchmark::DoNotOptimize(stream.caught_up());
+    }
+    const auto log = stream.caught_up();
+    const double cpu = static_cast<double>(std::clock() - cpu_before) / CLOCKS_PER_SEC;
+    state.counters["percent_of_core"] =
+        100 * cpu / std::chrono::duration<double>(Clock::now() - start).count();
+    state.counters["records"] = static_cast<double>(log->state.lines());
+    state.counters["uncounted_losses"] =
+        static_cast<double>(lost) - static_cast<double>(log->state.lost().at("kmsg_overrun"));
+  }
+}
+
 BENCHMARK(BM_TextFloor)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_TextDmesg)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_TextSyslog)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_KmsgStorm)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_StormAsItComes)->Unit(benchmark::kSecond)->Iterations(1)->UseRealTime();
 
 }  // namespace
 
