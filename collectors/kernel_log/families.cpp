@@ -75,10 +75,10 @@ constexpr MetricInfo kIgnored{
     "Records read that count nothing: written by user space, or of an earlier boot (kernel log)"};
 constexpr MetricInfo kLost{"apu_kernel_log_lost_total", MetricType::Counter, "by",
                            "Records known to be lost before they could be read (kernel log)"};
-constexpr MetricInfo kCoversBoot{
-    "apu_kernel_log_covers_boot", MetricType::Gauge, "",
-    "1 if the log, or the log and what --state.file kept, reaches back to the start of this boot, so "
-    "that its counts are whole, else 0 (kernel log)"};
+constexpr MetricInfo kCoversBoot{"apu_kernel_log_covers_boot", MetricType::Gauge, "",
+                                 "1 if the log, or the log and what --state.file kept, reaches "
+                                 "back to the start of this boot, so "
+                                 "that its counts are whole, else 0 (kernel log)"};
 constexpr std::array kMetrics{kHogs,
                               kUpperBound,
                               kDoublings,

@@ -97,6 +97,23 @@ std::string read_boot_id(const CollectorContext& context) {
   return text ? std::string(trim(first_line(*text))) : std::string();
 }
 
+/// By the configuration that distributions install beside the kernel.
+std::optional<bool> read_built_with_reports(const CollectorContext& context) {
+  const auto release = FileRoot(context.roots.procfs).read("sys/kernel/osrelease");
+  if (!release) {
+    return std::nullopt;
+  }
+  const FileRoot rootfs(context.roots.rootfs);
+  const std::string_view name = trim(first_line(*release));
+  for (const std::string& file :
+       {fmt::format("boot/config-{}", name), fmt::format("usr/lib/modules/{}/config", name)}) {
+    if (const auto config = rootfs.read(file)) {
+      return config_has_hog_reports(*config);
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<StateSaver> make_saver(const StateFile& file) {
   return file.write && !file.path.empty() ? std::optional<StateSaver>(file.path) : std::nullopt;
 }
@@ -127,6 +144,7 @@ class KernelLogCollector : public Collector {
         store_(context.store),
         sources_(context.sources),
         sysfs_(context.roots.sysfs),
+        built_with_reports_(read_built_with_reports(context)),
         boot_id_(read_boot_id(context)),
         saver_(make_saver(context.state_file)),
         stream_(make_source(context), context.sources, boot_time_reader(context),
@@ -148,6 +166,7 @@ class KernelLogCollector : public Collector {
     facts.hog_threshold_us = read_parameter("cpu_intensive_thresh_us");
     facts.hog_warning_threshold = read_parameter("cpu_intensive_warning_thresh");
     facts.per_cpu_kworker_cores = per_cpu_kworker_cores();
+    facts.built_with_reports = built_with_reports_;
     facts.driver_module = driver_module();
     note_report_availability(facts);
     Families families = to_families(facts, clock_->now());
@@ -204,6 +223,7 @@ class KernelLogCollector : public Collector {
   std::shared_ptr<const Store> store_;
   SourceReporter sources_;
   FileRoot sysfs_;
+  std::optional<bool> built_with_reports_;
   std::string boot_id_;
   std::optional<StateSaver> saver_;
   KernelLogStream stream_;
@@ -215,7 +235,18 @@ bool reports_hogs(const KernelLogFacts& facts) {
   if (facts.hog_threshold_us == 0U) {
     return false;  // the mechanism is switched off
   }
-  return facts.hog_warning_threshold ? *facts.hog_warning_threshold > 0 : !facts.log.hogs().empty();
+  if (facts.hog_warning_threshold) {
+    return *facts.hog_warning_threshold > 0;
+  }
+  return !facts.log.hogs().empty() || facts.built_with_reports.value_or(false);
+}
+
+bool config_has_hog_reports(std::string_view config) {
+  bool found = false;
+  for_each_line(config, [&](std::string_view line) {
+    found = found || line == "CONFIG_WQ_CPU_INTENSIVE_REPORT=y";
+  });
+  return found;
 }
 
 std::optional<double> live_hog_rate(const KernelLogFacts& facts, const HogSeries& series,

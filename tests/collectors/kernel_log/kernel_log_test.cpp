@@ -279,6 +279,30 @@ TEST_F(KernelLogTest, ReportIsASourceOfItsOwn) {
   EXPECT_EQ(host_.parse_errors("workqueue_report"), 1);
 }
 
+TEST_F(KernelLogTest, ReportOfKernelsWithoutTheParameterIsKnownByTheirConfiguration) {
+  struct Built {
+    const char* file;
+    const char* config;
+    double available;
+  };
+
+  const Built table[] = {
+      {"boot/config-6.6.0-test", "CONFIG_A=m\nCONFIG_WQ_CPU_INTENSIVE_REPORT=y\n", 1},
+      {"usr/lib/modules/6.6.0-test/config", "CONFIG_WQ_CPU_INTENSIVE_REPORT=y\n", 1},
+      {"boot/config-6.6.0-test", "# CONFIG_WQ_CPU_INTENSIVE_REPORT is not set\n", 0},
+      {"boot/config-6.7.0-other", "CONFIG_WQ_CPU_INTENSIVE_REPORT=y\n", 0}};
+  tree_.write("proc/sys/kernel/osrelease", "6.6.0-test\n");
+  tree_.write("sys/module/workqueue/parameters/cpu_intensive_thresh_us", "10000\n");
+  tree_.remove("sys/module/workqueue/parameters/cpu_intensive_warning_thresh");
+  for (const Built& row : table) {
+    tree_.write(row.file, row.config);
+    families_of(kBanner);
+    EXPECT_EQ(host_.source(R"(apu_source_available{source="workqueue_report"})"), row.available)
+        << row.config;
+    tree_.remove(row.file);
+  }
+}
+
 // --- recorded hosts
 
 /// Checks a value against a cell of a table: "absent", or a number of six digits or more.
