@@ -26,7 +26,7 @@ void add_hog_limits(const BootAnalysis& boot, std::vector<std::string>& limits) 
     limits.push_back(
         reports_no_hogs(boot.kernel)
             ? fmt::format("Kernel {} reports no hogs at all: the first that does is 6.5",
-                          boot.kernel)
+                          to_valid_utf8(boot.kernel))
             : "No hog report stands in it. That proves little: kernels before 6.5, and those built "
               "without CONFIG_WQ_CPU_INTENSIVE_REPORT, print none, and restore passes that sleep "
               "are never counted");

@@ -10,6 +10,8 @@ namespace apu {
 namespace {
 
 constexpr size_t kMaxGpuNotes = 16;
+constexpr size_t kMaxEndedSeries = 64;  // of one boot: drivers are loaded a few times
+constexpr size_t kMaxAftermath = 100'000;
 
 /// "amdgpu: 63996M of GTT memory ready."
 bool is_memory_note(std::string_view text) {
@@ -36,7 +38,7 @@ class BootFolder {
     boot_.log.fold_plain_lines(entries.plain_kernel_after);
     boot_.log.count_ignored(entries.plain_user_after);
     boot_.rule = guess_hog_rule(all_printed());
-    boot_.judgement = judge_log({boot_.log, boot_.rule, boot_time_, boot_.ended_series,
+    boot_.judgement = judge_log({boot_.log, boot_.rule, boot_time_, aftermath_, boot_.ended_series,
                                  boot_.hung_restore_workers, boot_.first_hung_restore_worker});
     return std::move(boot_);
   }
@@ -62,7 +64,8 @@ class BootFolder {
   }
 
   [[nodiscard]] std::optional<TimePoint> time_of(const LogEntry& entry) const {
-    return entry.time ? entry.time : resolve_time(entry.record(), boot_time_);
+    // The kernel's stamp first: clocks are set, and rates must not know of it.
+    return resolve_time(entry.record(), boot_time_);
   }
 
   void take(const PlacedEntry& placed) {
@@ -77,7 +80,8 @@ class BootFolder {
     if (entry.message.empty()) {
       return;
     }
-    keep_series_that_ends(entry);
+    keep_series_that_ends(entry, time);
+    note_aftermath(entry, time);
     fold(placed, time);
     note_hung_worker(entry, time);
     note_services(entry);
@@ -102,7 +106,7 @@ class BootFolder {
   }
 
   /// A count that falls ends a series, which the state then forgets.
-  void keep_series_that_ends(const LogEntry& entry) {
+  void keep_series_that_ends(const LogEntry& entry, std::optional<TimePoint> time) {
     if (entry.origin != Origin::kKernel) {
       return;
     }
@@ -112,29 +116,43 @@ class BootFolder {
     if (hog.kind != ParsedHog::Kind::kReport || found == boot_.log.hogs().end()) {
       return;
     }
-    HogSeries after = found->second;
-    after.add(hog.report.count, time_of(entry));
-    if (after.resets() > found->second.resets()) {
+    if (found->second.would_reset(hog.report.count, time) &&
+        boot_.ended_series.size() < kMaxEndedSeries) {
       boot_.ended_series.emplace_back(key, found->second);
+    }
+  }
+
+  void note_aftermath(const LogEntry& entry, std::optional<TimePoint> time) {
+    if (entry.origin != Origin::kKernel || !time || aftermath_.size() >= kMaxAftermath) {
+      return;
+    }
+    const auto event = classify(entry.message, entry.level);
+    if (event && is_aftermath(event->kind)) {
+      aftermath_.emplace_back(event->kind, *time);
     }
   }
 
   void note_hung_worker(const LogEntry& entry, std::optional<TimePoint> time) {
     const std::string_view message = entry.message;
-    if (message.starts_with("INFO: task ")) {
-      in_hung_report_ = true;
+    if (entry.origin != Origin::kKernel) {
       return;
     }
-    if (!in_hung_report_ || entry.origin != Origin::kKernel) {
+    if (message.starts_with("INFO: task ")) {
+      hung_lines_left_ = KernelLogState::kHungTaskLines;
+      return;
+    }
+    // Lines of a stack that name nobody are not kept, but count.
+    hung_lines_left_ -= std::min(hung_lines_left_, entry.plain_kernel_before + 1);
+    if (hung_lines_left_ == 0) {
       return;
     }
     const bool names_worker =
         message.find("svm_range_restore_work") != std::string_view::npos ||
         message.find("amdgpu_amdkfd_restore_userptr_worker") != std::string_view::npos;
     if (!continues_hung_task_report(message)) {
-      in_hung_report_ = false;
+      hung_lines_left_ = 0;
     } else if (names_worker) {
-      in_hung_report_ = false;
+      hung_lines_left_ = 0;
       ++boot_.hung_restore_workers;
       boot_.first_hung_restore_worker =
           boot_.first_hung_restore_worker ? boot_.first_hung_restore_worker : time;
@@ -160,8 +178,12 @@ class BootFolder {
       boot_.kernel = take_field(rest);
     } else if (consume(rest, "DMI: ")) {
       boot_.machine = rest;
-    } else if (consume(rest, "Command line: ")) {
+    } else if (consume(rest, "Command line: ") || consume(rest, "Kernel command line: ")) {
       note_parameters(rest);
+    } else if (std::string_view text = rest; consume(text, "[drm] amdgpu: ") &&
+                                             is_memory_note(text) &&
+                                             boot_.gpu_notes.size() < kMaxGpuNotes) {
+      boot_.gpu_notes.emplace_back(rest);
     } else if (const auto driver = strip_driver_prefix(rest);
                driver && is_memory_note(driver->text) && boot_.gpu_notes.size() < kMaxGpuNotes) {
       boot_.gpu_notes.emplace_back(rest);
@@ -212,7 +234,8 @@ class BootFolder {
   std::vector<LogFile>& files_;
   BootAnalysis boot_;
   std::optional<TimePoint> boot_time_;
-  bool in_hung_report_ = false;
+  std::vector<std::pair<EventKind, TimePoint>> aftermath_;
+  std::uint64_t hung_lines_left_ = 0;
 };
 
 }  // namespace
@@ -232,6 +255,11 @@ bool Analysis::any_unreadable() const {
                      [](const LogFile& file) { return file.failure.has_value(); });
 }
 
+bool Analysis::any_kernel_line() const {
+  return std::any_of(boots.begin(), boots.end(),
+                     [](const BootAnalysis& boot) { return boot.log.lines() > 0; });
+}
+
 Analysis analyze(std::vector<LogFile> files) {
   Analysis analysis;
   analysis.files = std::move(files);
@@ -243,7 +271,9 @@ Analysis analyze(std::vector<LogFile> files) {
   }
   for (size_t i = 0; i + 1 < analysis.boots.size(); ++i) {
     BootEnd& end = analysis.boots[i].end;
-    end = end == BootEnd::kNotTold ? BootEnd::kNoShutdown : end;
+    if (end == BootEnd::kNotTold) {
+      end = analysis.boots[i].has_manager_lines ? BootEnd::kNoShutdown : BootEnd::kNoShutdownLine;
+    }
   }
   return analysis;
 }

@@ -28,9 +28,10 @@ struct TimelineLine {
 
 /// How a boot ended, as far as its log tells.
 enum class BootEnd {
-  kNotTold,     ///< it is the last one of the log
-  kShutdown,    ///< the service manager took it down
-  kNoShutdown,  ///< another boot follows, and no line of a shutdown stands before it
+  kNotTold,         ///< it is the last one of the log
+  kShutdown,        ///< the service manager took it down
+  kNoShutdown,      ///< another boot follows, and the service manager tells of no shutdown
+  kNoShutdownLine,  ///< the same, but the log has no lines of the service manager
 };
 
 /// What the log says of one boot.
@@ -71,6 +72,8 @@ struct Analysis {
   [[nodiscard]] const BootAnalysis* worst() const;
 
   [[nodiscard]] bool any_unreadable() const;
+
+  [[nodiscard]] bool any_kernel_line() const;
 };
 
 /// Pure. `files` as LogReader left them.

@@ -62,8 +62,11 @@ Origin origin_of(const Fields& fields) {
   if (transport == "driver") {
     return Origin::kJournald;
   }
+  // Whatever a user runs stands below the unit of the user's manager.
+  const std::string_view user_unit = value_of(fields, "_SYSTEMD_USER_UNIT");
   const bool manager = value_of(fields, "_PID") == "1" ||
                        (value_of(fields, "SYSLOG_IDENTIFIER") == "systemd" &&
+                        (user_unit.empty() || user_unit == "init.scope") &&
                         !user_of_manager(value_of(fields, "_SYSTEMD_UNIT")).empty());
   return transport == "journal" && manager ? Origin::kServiceManager : Origin::kUserspace;
 }
@@ -168,15 +171,24 @@ std::optional<std::string> to_bytes(const nlohmann::json& array) {
   return bytes;
 }
 
-/// A field's value; of one that occurs several times the first. nullopt for null.
-std::optional<std::string> to_text(const nlohmann::json& value) {
+/// A string, or a number, which other programs than journalctl write for one.
+std::optional<std::string> scalar_text(const nlohmann::json& value) {
   if (value.is_string()) {
     return value.get<std::string>();
   }
+  return value.is_number_integer() ? std::optional(value.dump()) : std::nullopt;
+}
+
+/// A field's value; of one that occurs several times the first. nullopt for null.
+std::optional<std::string> to_text(const nlohmann::json& value) {
   if (!value.is_array() || value.empty()) {
-    return std::nullopt;
+    return scalar_text(value);
   }
-  return value.front().is_number() ? to_bytes(value) : to_text(value.front());
+  if (value.front().is_number()) {
+    return to_bytes(value);
+  }
+  // Arrays within arrays are bytes that occur several times, and no deeper.
+  return value.front().is_array() ? to_bytes(value.front()) : scalar_text(value.front());
 }
 
 class JsonParser : public LineParser {
@@ -193,7 +205,7 @@ class JsonParser : public LineParser {
     }
     const auto object = nlohmann::json::parse(line, nullptr, false);
     if (!object.is_object()) {
-      entries_.problem(number, "no JSON object", line);
+      entries_.problem(number, "no JSON object", {});  // it may hold anything
       return;
     }
     Fields fields;
@@ -229,8 +241,13 @@ class ExportParser : public LineParser {
   [[nodiscard]] std::string format() const override { return "journalctl -o export"; }
 
   void take(std::string_view line, std::uint64_t number) override {
+    const std::uint64_t dropped = std::exchange(dropped_, 0);
+    if (skip_ > 0) {
+      skip_ -= std::min(skip_, line.size() + dropped + 1);
+      return;
+    }
     if (!binary_name_.empty()) {
-      take_binary(line, number);
+      take_binary(line, dropped, number);
       return;
     }
     if (line.empty()) {
@@ -246,8 +263,10 @@ class ExportParser : public LineParser {
     }
   }
 
+  void note_dropped(std::uint64_t bytes) override { dropped_ = bytes; }
+
   void finish() override {
-    if (!binary_name_.empty()) {
+    if (!binary_name_.empty() || skip_ > 0) {
       entries_.problem(first_line_, "an entry that is cut off", {});
     } else {
       end_entry();
@@ -272,7 +291,7 @@ class ExportParser : public LineParser {
   }
 
   /// `line` is a piece of a field's bytes: eight of length, little endian, then so many.
-  void take_binary(std::string_view line, std::uint64_t number) {
+  void take_binary(std::string_view line, std::uint64_t dropped, std::uint64_t number) {
     binary_.append(line);
     if (binary_.size() < kLengthBytes) {
       binary_ += '\n';
@@ -282,11 +301,13 @@ class ExportParser : public LineParser {
     for (size_t i = kLengthBytes; i-- > 0;) {
       length = length << 8U | static_cast<unsigned char>(binary_[i]);
     }
-    const size_t have = binary_.size() - kLengthBytes;
+    const std::uint64_t have = binary_.size() - kLengthBytes + dropped;
     if (length > LogReader::kMaxLineBytes || have > length) {
+      // What is in it must not be taken for entries.
       entries_.problem(number, "a field whose length does not fit", binary_name_);
       torn_ = true;
       binary_name_.clear();
+      skip_ = length > have ? length - have : 0;
     } else if (have == length) {
       set(binary_name_, std::string_view(binary_).substr(kLengthBytes));
       binary_name_.clear();
@@ -318,6 +339,8 @@ class ExportParser : public LineParser {
   std::string binary_;
   std::uint64_t first_line_ = 0;  // of the entry
   bool torn_ = false;             // the entry cannot be read
+  std::uint64_t skip_ = 0;        // bytes of a field that is not read
+  std::uint64_t dropped_ = 0;     // of the next line
 };
 
 }  // namespace
@@ -333,7 +356,11 @@ std::unique_ptr<LineParser> make_export_parser(EntryCollector& entries) {
 bool looks_like_json(std::string_view head) {
   consume(head, "\x1e");
   consume(head, "data: ");
-  return head.starts_with("{\"");
+  if (!consume(head, "{")) {
+    return false;
+  }
+  head.remove_prefix(std::min(head.find_first_not_of(' '), head.size()));
+  return head.starts_with('"');
 }
 
 bool looks_like_export(std::string_view head) {

@@ -26,6 +26,20 @@ class RefusingParser : public LineParser {
   void finish() override {}
 };
 
+/// journalctl -o verbose, whose stamps would pass for those of lines.
+bool is_verbose(std::string_view head) {
+  return head.find("\n    MESSAGE=") != std::string_view::npos ||
+         head.find("\n    _BOOT_ID=") != std::string_view::npos;
+}
+
+/// The blanks before the first line, if it is a log's but for these.
+size_t indent_of(std::string_view head, TimePoint now) {
+  const std::string_view line = first_line(head);
+  const size_t indent = std::min(line.find_first_not_of(' '), line.size());
+  return indent > 0 && indent < line.size() && looks_like_text(line.substr(indent), now) ? indent
+                                                                                         : 0;
+}
+
 /// Why `head` is no log.
 std::string refusal(std::string_view head) {
   if (head.empty()) {
@@ -33,6 +47,9 @@ std::string refusal(std::string_view head) {
   }
   if (head.starts_with("LPKSHHRH")) {
     return "it is a binary journal: give it to journalctl --file=FILE -o export first";
+  }
+  if (is_verbose(head)) {
+    return "the form of journalctl -o verbose is not read: use -o export";
   }
   if (head.find('\0') != std::string_view::npos) {
     return "it is a binary file";
@@ -96,13 +113,18 @@ LogFile LogReader::finish(Status failure) {
 }
 
 void LogReader::choose_format() {
-  const std::string head = std::exchange(head_, {});
+  std::string head = std::exchange(head_, {});
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (head.starts_with(kByteOrderMark)) {
+    head.erase(0, kByteOrderMark.size());
+  }
+  indent_ = indent_of(head, now_);
   if (looks_like_json(head)) {
     parser_ = make_json_parser(entries_);
   } else if (looks_like_export(head)) {
     parser_ = make_export_parser(entries_);
     binary_blocks_ = true;
-  } else if (looks_like_text(head, now_)) {
+  } else if (indent_ > 0 || (looks_like_text(head, now_) && !is_verbose(head))) {
     parser_ = make_text_parser(entries_, now_);
   } else if (looks_like_bare(head)) {
     parser_ = make_bare_parser(entries_);
@@ -120,13 +142,13 @@ void LogReader::split_lines(std::string_view bytes) {
       append_partial(bytes);
       return;
     }
-    if (partial_.empty() && !too_long_) {
+    if (partial_.empty() && dropped_ == 0) {
       take_line(bytes.substr(0, end));
     } else {
       append_partial(bytes.substr(0, end));
+      parser_->note_dropped(std::exchange(dropped_, 0));
       take_line(partial_);
       partial_.clear();
-      too_long_ = false;
     }
     bytes.remove_prefix(end + 1);
   }
@@ -134,8 +156,11 @@ void LogReader::split_lines(std::string_view bytes) {
 
 void LogReader::append_partial(std::string_view piece) {
   const size_t room = kMaxLineBytes - std::min(kMaxLineBytes, partial_.size());
-  if (piece.size() > room && !std::exchange(too_long_, true)) {
-    entries_.problem(file_.lines + 1, fmt::format("line over {} bytes", kMaxLineBytes), {});
+  if (piece.size() > room) {
+    if (dropped_ == 0) {
+      entries_.problem(file_.lines + 1, fmt::format("line over {} bytes", kMaxLineBytes), {});
+    }
+    dropped_ += piece.size() - room;
   }
   partial_.append(piece.substr(0, room));
 }
@@ -144,6 +169,9 @@ void LogReader::take_line(std::string_view line) {
   ++file_.lines;
   if (!binary_blocks_ && line.ends_with('\r')) {
     line.remove_suffix(1);
+  }
+  if (indent_ > 0) {
+    line.remove_prefix(std::min({indent_, line.find_first_not_of(' '), line.size()}));
   }
   parser_->take(line, file_.lines);
 }

@@ -19,6 +19,9 @@ class LineParser {
   /// Takes a line, without its newline.
   virtual void take(std::string_view line, std::uint64_t number) = 0;
 
+  /// The next line was longer by so many bytes, which are not handed on.
+  virtual void note_dropped(std::uint64_t /*bytes*/) {}
+
   /// The input ended.
   virtual void finish() = 0;
 };
@@ -86,7 +89,8 @@ class LogReader {
   TimePoint now_;
   std::string head_;  // until the format is chosen
   std::string partial_;
-  bool too_long_ = false;
+  std::uint64_t dropped_ = 0;   // bytes of the line that `partial_` has no room for
+  size_t indent_ = 0;           // blanks that all lines begin with: it was pasted somewhere
   bool binary_blocks_ = false;  // the format holds lengths and bytes beside its lines
   std::unique_ptr<LineParser> parser_;
 };

@@ -1,6 +1,7 @@
 #include "analysis/ordering.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 #include <tuple>
@@ -43,8 +44,12 @@ std::optional<std::chrono::system_clock::duration> step(const LogEntry& a, const
 
 /// Whether more neighbours fall than rise.
 bool stands_newest_first(const std::vector<LogEntry>& entries) {
+  // The kernel's stamps know of no clock that is set.
   const bool dated = std::any_of(entries.begin(), entries.end(),
-                                 [](const LogEntry& entry) { return entry.time.has_value(); });
+                                 [](const LogEntry& entry) { return !entry.since_boot; });
+  if (!entries.empty() && is_boot_banner(entries.front().message)) {
+    return false;
+  }
   std::int64_t rises = 0;
   for (size_t i = 1; i < entries.size(); ++i) {
     const auto change = step(entries[i - 1], entries[i], dated);
@@ -193,8 +198,30 @@ class FileParter {
   unsigned segment_ = 0;
 };
 
+/// Whether both have messages with the very same stamp of the kernel.
+bool share_stamps(const BootPart& a, const BootPart& b) {
+  constexpr size_t kEnough = 3;
+  std::set<std::pair<std::int64_t, std::string_view>> stamps;
+  for (const PlacedEntry& placed : a.boot.entries) {
+    if (placed.entry->since_boot && !placed.entry->message.empty()) {
+      stamps.emplace(placed.entry->since_boot->count(), placed.entry->message);
+    }
+  }
+  size_t shared = 0;
+  for (const PlacedEntry& placed : b.boot.entries) {
+    shared += placed.entry->since_boot &&
+                      stamps.contains({placed.entry->since_boot->count(), placed.entry->message})
+                  ? 1
+                  : 0;
+  }
+  return shared >= std::min({kEnough, stamps.size(), b.boot.entries.size()}) && shared > 0;
+}
+
 /// Whether `part` is of the boot that `earlier`, which began no later, is of.
 bool is_same_boot(const BootPart& earlier, const BootPart& part) {
+  if (share_stamps(earlier, part)) {
+    return true;
+  }
   if (!earlier.boot.id.empty() || !part.boot.id.empty()) {
     return earlier.boot.id == part.boot.id;
   }
@@ -214,12 +241,13 @@ void join(BootPart& into, BootPart part) {
 }
 
 /// Joins parts of the same boot in different files.
-std::vector<BootPart> join_parts(std::vector<BootPart> parts) {
+std::vector<BootPart> join_parts(std::vector<BootPart> parts, bool several_files) {
   std::vector<BootPart> joined;
   for (BootPart& part : parts) {
     const size_t file = part.boot.entries.front().file;
     const auto same = std::find_if(joined.rbegin(), joined.rend(), [&](const BootPart& earlier) {
-      return earlier.boot.entries.front().file != file && is_same_boot(earlier, part);
+      return several_files && earlier.boot.entries.front().file != file &&
+             is_same_boot(earlier, part);
     });
     if (same == joined.rend()) {
       joined.push_back(std::move(part));
@@ -230,8 +258,12 @@ std::vector<BootPart> join_parts(std::vector<BootPart> parts) {
   return joined;
 }
 
-/// Sorts by the kernel's stamp where all have it, else by the time where all have that.
+/// Sorts by the kernel's stamp where all have it. By the time only what comes from several files:
+/// within one the order is better known than the clock, which may have been set.
 void sort_entries(std::vector<PlacedEntry>& entries) {
+  const bool one_file = std::all_of(entries.begin(), entries.end(), [&](const PlacedEntry& placed) {
+    return placed.file == entries.front().file;
+  });
   const auto all_have = [&](auto member) {
     return std::all_of(entries.begin(), entries.end(), [&](const PlacedEntry& placed) {
       return (placed.entry->*member).has_value();
@@ -245,32 +277,52 @@ void sort_entries(std::vector<PlacedEntry>& entries) {
   };
   if (all_have(&LogEntry::since_boot)) {
     sort_by(&LogEntry::since_boot);
-  } else if (all_have(&LogEntry::time)) {
+  } else if (!one_file && all_have(&LogEntry::time)) {
     sort_by(&LogEntry::time);
   }
 }
 
-/// Leaves out what a second file says again: the same message at the same second, as often as
-/// the first one said it.
+/// The stamp by which two files' copies of one record are told, in microseconds; dmesg -T is off by
+/// a second or two.
+std::optional<std::int64_t> stamp_of(const LogEntry& entry, bool by_uptime) {
+  if (by_uptime) {
+    return entry.since_boot ? std::optional(entry.since_boot->count()) : std::nullopt;
+  }
+  return entry.time ? std::optional(std::chrono::duration_cast<std::chrono::microseconds>(
+                                        entry.time->time_since_epoch())
+                                        .count())
+                    : std::nullopt;
+}
+
+/// Leaves out what a second file says again: the same message within kSameStart, as often as the
+/// first one said it.
 void drop_duplicates(BootEntries& boot) {
-  using Key = std::pair<std::int64_t, std::string_view>;
-  std::map<Key, std::map<size_t, std::uint64_t>> seen;  // by file
+  constexpr std::int64_t kTolerance = std::chrono::microseconds(kSameStart).count();
+  const bool by_uptime =
+      std::all_of(boot.entries.begin(), boot.entries.end(),
+                  [](const PlacedEntry& placed) { return placed.entry->since_boot.has_value(); });
+  // Of each message the stamps that no other file has said again yet, and in which file.
+  std::map<std::string_view, std::deque<std::pair<std::int64_t, size_t>>> open;
   std::vector<PlacedEntry> kept;
   for (const PlacedEntry& placed : boot.entries) {
     const LogEntry& entry = *placed.entry;
-    if (!entry.time || entry.message.empty()) {
+    const auto stamp = stamp_of(entry, by_uptime);
+    if (!stamp || entry.message.empty()) {
       kept.push_back(placed);
       continue;
     }
-    const auto second = std::chrono::floor<std::chrono::seconds>(*entry.time);
-    auto& counts = seen[{second.time_since_epoch().count(), entry.message}];
-    const std::uint64_t mine = ++counts[placed.file];
-    const bool repeated = std::any_of(counts.begin(), counts.end(), [&](const auto& other) {
-      return other.first != placed.file && other.second >= mine;
+    auto& waiting = open[entry.message];
+    while (!waiting.empty() && waiting.front().first + kTolerance < *stamp) {
+      waiting.pop_front();
+    }
+    const auto other = std::find_if(waiting.begin(), waiting.end(), [&](const auto& each) {
+      return each.second != placed.file && each.first <= *stamp + kTolerance;
     });
-    if (repeated) {
+    if (other != waiting.end()) {
+      waiting.erase(other);
       ++boot.duplicates;
     } else {
+      waiting.emplace_back(*stamp, placed.file);
       kept.push_back(placed);
     }
   }
@@ -280,9 +332,9 @@ void drop_duplicates(BootEntries& boot) {
 }  // namespace
 
 void order_entries(LogFile& file) {
-  const bool dated = std::any_of(file.entries.begin(), file.entries.end(),
-                                 [](const LogEntry& e) { return e.time || e.since_boot; });
-  if (dated ? stands_newest_first(file.entries) : hogs_fall(file.entries)) {
+  const bool stamped = std::any_of(file.entries.begin(), file.entries.end(),
+                                   [](const LogEntry& e) { return e.time || e.since_boot; });
+  if (stamped ? stands_newest_first(file.entries) : hogs_fall(file.entries)) {
     turn_round(file);
   }
   set_years(file);
@@ -302,7 +354,7 @@ std::vector<BootEntries> part_boots(std::vector<LogFile>& files) {
     });
   }
   std::vector<BootEntries> boots;
-  for (BootPart& part : join_parts(std::move(parts))) {
+  for (BootPart& part : join_parts(std::move(parts), files.size() > 1)) {
     sort_entries(part.boot.entries);
     if (files.size() > 1) {
       drop_duplicates(part.boot);

@@ -154,6 +154,8 @@ Json end_json(BootEnd end) {
       return "shutdown";
     case BootEnd::kNoShutdown:
       return "no_shutdown";
+    case BootEnd::kNoShutdownLine:
+      return "no_shutdown_line";
     case BootEnd::kNotTold:
       break;
   }

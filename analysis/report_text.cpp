@@ -19,6 +19,7 @@ using std::chrono::seconds;
 constexpr size_t kWidth = 100;
 constexpr size_t kTimelineHead = 20;
 constexpr size_t kTimelineTail = 40;
+constexpr size_t kShownBoots = 12;
 
 std::string_view explain(Verdict verdict) {
   switch (verdict) {
@@ -37,8 +38,22 @@ std::string_view explain(Verdict verdict) {
 }
 
 /// The verdict's name for a headline.
-std::string_view headline(Verdict verdict) {
-  return is_fault(verdict) ? to_label(verdict) : "no sign of the fault";
+std::string headline(const Judgement& judgement) {
+  if (is_fault(judgement.verdict)) {
+    return std::string(to_label(judgement.verdict));
+  }
+  return judgement.doubts.empty() ? "no sign of the fault"
+                                  : "not certain, but there are signs of a fault: see below";
+}
+
+/// Text of the log made fit for a terminal.
+std::string plain(std::string_view text) {
+  return to_valid_utf8(text);
+}
+
+/// "1 line", "2 lines".
+std::string number_of(std::uint64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
 // --- pieces
@@ -97,7 +112,7 @@ std::string cut(std::string_view text, size_t width) {
 }
 
 std::string full_name(const KernelLogState::HogKey& key) {
-  return key.second.empty() ? key.first : fmt::format("{} [{}]", key.first, key.second);
+  return key.second.empty() ? key.first : fmt::format("{} [{}]", key.first, plain(key.second));
 }
 
 // --- sections
@@ -109,7 +124,7 @@ void append_verdict(std::string& out, const Analysis& analysis) {
     return;
   }
   const Judgement& judgement = worst->judgement;
-  out += fmt::format("Verdict: {}", headline(judgement.verdict));
+  out += fmt::format("Verdict: {}", headline(judgement));
   if (judgement.since) {
     out += fmt::format(", since {}", time_text(judgement.since, worst->times_are_uptime));
   }
@@ -122,17 +137,19 @@ void append_verdict(std::string& out, const Analysis& analysis) {
         fmt::format(" (boot {} of {})", worst - analysis.boots.data() + 1, analysis.boots.size());
   }
   out += '\n';
-  append_wrapped(out, "", explain(judgement.verdict));
+  if (is_fault(judgement.verdict) || judgement.doubts.empty()) {
+    append_wrapped(out, "", explain(judgement.verdict));
+  }
 }
 
 void append_file(std::string& out, const LogFile& file) {
   if (file.failure) {
-    out += fmt::format("  cannot be read: {}\n", file.failure->message);
+    out += fmt::format("  cannot be read: {}\n", plain(file.failure->message));
     if (file.entries.empty()) {
       return;
     }
   }
-  out += fmt::format("  {}: {}, {} lines", file.name, file.format, file.lines);
+  out += fmt::format("  {}: {}, {}", plain(file.name), file.format, number_of(file.lines, "line"));
   if (file.newest_first) {
     out += ", newest first";
   }
@@ -157,6 +174,8 @@ std::string end_text(BootEnd end) {
       return "ended by a shutdown";
     case BootEnd::kNoShutdown:
       return "ended WITHOUT a shutdown: a crash, a freeze or a power loss";
+    case BootEnd::kNoShutdownLine:
+      return "ended with no line of a shutdown, which a log of the kernel alone seldom has";
     case BootEnd::kNotTold:
       return "the last of the log";
   }
@@ -173,13 +192,13 @@ void append_boot_head(std::string& out, const Analysis& analysis, size_t index) 
                        boot.machine.empty() ? "" : ", ", cut(boot.machine, kWidth));
   }
   if (!boot.parameters.empty()) {
-    append_wrapped(out, "  parameters ", fmt::format("{}", fmt::join(boot.parameters, " ")));
+    append_wrapped(out, "  parameters ", plain(fmt::format("{}", fmt::join(boot.parameters, " "))));
   }
   for (const std::string& note : boot.gpu_notes) {
     out += fmt::format("  {}\n", cut(note, kWidth));
   }
-  out += fmt::format("  {} lines of the kernel, {} of user space left out", boot.log.lines(),
-                     boot.log.ignored());
+  out += fmt::format("  {} of the kernel, {} of user space left out",
+                     number_of(boot.log.lines(), "line"), boot.log.ignored());
   out +=
       boot.duplicates > 0 ? fmt::format(", {} that stand in two files\n", boot.duplicates) : "\n";
 }
@@ -260,8 +279,7 @@ void append_counts(std::string& out, const BootAnalysis& boot) {
       lines += number;
       gpus += gpu.empty() ? "" : " " + gpu;
     }
-    add(to_label(kind), lines,
-        fmt::format("in {} burst{}{}", counts.bursts, counts.bursts == 1 ? "" : "s", gpus));
+    add(to_label(kind), lines, fmt::format("in {}{}", number_of(counts.bursts, "burst"), gpus));
   }
   for (const auto& [scope, count] : boot.log.oom().events()) {
     add(scope == OomScope::kHost ? "oom_host" : "oom_memcg", count, "");
@@ -283,9 +301,10 @@ void append_counts(std::string& out, const BootAnalysis& boot) {
 
 void append_timeline_line(std::string& out, const Analysis& analysis, const BootAnalysis& boot,
                           const TimelineLine& line) {
-  const std::string where = analysis.files.size() > 1
-                                ? fmt::format("{}:{}", analysis.files[line.file].name, line.line)
-                                : std::to_string(line.line);
+  const std::string where =
+      analysis.files.size() > 1
+          ? fmt::format("{}:{}", plain(analysis.files[line.file].name), line.line)
+          : std::to_string(line.line);
   out += fmt::format("    {} {:>8} {} {}\n", time_text(line.time, boot.times_are_uptime), where,
                      line.meaning.weight == Weight::kDecisive ? '*' : ' ', cut(line.text, kWidth));
   if (line.more > 0) {
@@ -335,7 +354,13 @@ std::string to_report_text(const Analysis& analysis) {
   for (const LogFile& file : analysis.files) {
     append_file(out, file);
   }
-  for (size_t i = 0; i < analysis.boots.size(); ++i) {
+  const size_t first =
+      analysis.boots.size() > kShownBoots ? analysis.boots.size() - kShownBoots : 0;
+  if (first > 0) {
+    out += fmt::format("\n{} before the last {} left out: --format=json has them\n",
+                       number_of(first, "boot"), kShownBoots);
+  }
+  for (size_t i = first; i < analysis.boots.size(); ++i) {
     append_boot(out, analysis, i);
   }
   if (const BootAnalysis* worst = analysis.worst()) {

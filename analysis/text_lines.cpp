@@ -132,7 +132,7 @@ class TextParser : public LineParser {
       entries_.separate_boots();
       last_since_boot_.reset();
     } else if (!is_frame(line)) {
-      entries_.problem(number, "no known format", line);
+      entries_.problem(number, "no known format", {});  // it may hold anything
     }
   }
 
@@ -258,6 +258,9 @@ bool looks_like_text(std::string_view head, TimePoint now) {
 }
 
 bool looks_like_bare(std::string_view head) {
+  if (head.starts_with("{")) {
+    return false;  // JSON over several lines
+  }
   return head.find('\0') == std::string_view::npos && any_line(head, may_matter);
 }
 

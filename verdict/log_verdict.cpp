@@ -64,9 +64,13 @@ std::optional<TimePoint> estimate_start(const HogSeries& series, const HogRule& 
 void add_storms_of(const KernelLogState::HogKey& key, const HogSeries& series, const HogRule& rule,
                    std::vector<Storm>& storms) {
   bool open = false;
+  double rate_before = 0;
   for (const HogInterval& interval : hog_intervals(series, rule)) {
-    const bool storms_here =
-        interval.rate() > kStormRate && rule.doublings(interval.from_count) >= kStormDoublings;
+    const bool may_span_silence =
+        interval.to - interval.from > kLongInterval && interval.rate() * kSlowedDown < rate_before;
+    rate_before = interval.rate();
+    const bool storms_here = interval.rate() > kStormRate && !may_span_silence &&
+                             rule.doublings(interval.from_count) >= kStormDoublings;
     if (!storms_here) {
       open = false;
     } else if (open) {
@@ -105,20 +109,11 @@ Evidence storm_evidence(const Storm& storm) {
       fmt::format("more than {}/s for {} min", kStormRate, kStormDuration.count()), storm.from};
 }
 
-/// What happened soon after `storm` began that no healthy load leaves behind; empty if nothing.
-std::string aftermath_of(const Storm& storm, const KernelLogState& log) {
-  const auto follows = [&](const std::optional<TimePoint>& time) {
-    return time && *time >= storm.from && *time <= storm.to + kAftermath;
-  };
-  for (const EventKind kind : kAftermathEvents) {
-    const auto found = log.events().find(kind);
-    if (found != log.events().end() && follows(found->second.last_time)) {
+/// What happened soon after a burst that no healthy load leaves behind; empty if nothing.
+std::string aftermath_of(TimePoint from, TimePoint to, const LogFacts& facts) {
+  for (const auto& [kind, time] : facts.aftermath) {
+    if (time >= from && time <= to + kAftermath) {
       return std::string(to_label(kind));
-    }
-  }
-  for (const auto& [key, counts] : log.units()) {
-    if (follows(counts.last_time)) {
-      return fmt::format("{} had to be killed", key.second.empty() ? "a unit" : key.second);
     }
   }
   return {};
@@ -132,7 +127,7 @@ void judge_storms(const LogFacts& facts, Judgement& judgement) {
     }
   }
   for (const Storm& storm : storms) {
-    const std::string aftermath = aftermath_of(storm, facts.log);
+    const std::string aftermath = aftermath_of(storm.from, storm.to, facts);
     if (storm.is_sustained() || !aftermath.empty()) {
       judgement.estimated_since = earliest(judgement.estimated_since, storm.estimated_start);
     }
@@ -169,6 +164,13 @@ void judge_lone_report(const LogFacts& facts, const KernelLogState::HogKey& key,
             {fmt::format("{} thrashes", key.first),
              fmt::format("{} hogs at least, {}/s on average since boot", count, rate_text(average)),
              fmt::format("more than {}/s", kStormRate), facts.boot_time});
+    return;
+  }
+  const std::string aftermath = time ? aftermath_of(*time, *time, facts) : std::string();
+  if (!aftermath.empty()) {
+    convict(judgement, Verdict::kKfdThrash,
+            {fmt::format("{} thrashes", key.first), fmt::format("{} hogs at least", count),
+             "followed by: " + aftermath, time});
     return;
   }
   judgement.doubts.push_back(
@@ -235,6 +237,11 @@ void doubt_resume_failures(const KernelLogState& log, Judgement& judgement) {
 
 }  // namespace
 
+bool is_aftermath(EventKind kind) {
+  return std::find(kAftermathEvents.begin(), kAftermathEvents.end(), kind) !=
+         kAftermathEvents.end();
+}
+
 std::string rate_text(double rate) {
   constexpr double kTens = 9.995;
   constexpr double kSmall = 0.095;
@@ -264,6 +271,10 @@ std::vector<HogInterval> hog_intervals(const HogSeries& series, const HogRule& r
     const auto same_second = [&](TimePoint time) {
       return floor<seconds>(time) == floor<seconds>(*report.time);
     };
+    if (begin && *report.time < *begin->time) {
+      begin = report;  // the clock was set back
+      continue;
+    }
     if (!intervals.empty() && same_second(intervals.back().to)) {
       intervals.back().to = *report.time;
       intervals.back().to_count = rule.snap(report.printed);

@@ -26,6 +26,11 @@ constexpr unsigned kLargeDoublings = 10;
 /// A healthy load hogs for up to two and a half minutes.
 constexpr std::chrono::minutes kStormDuration{3};
 
+/// An interval between two reports that is longer, and much slower than the one before it, may
+/// hold two bursts and the silence between them.
+constexpr std::chrono::minutes kLongInterval{10};
+constexpr double kSlowedDown = 4;
+
 /// What came so soon after the first hogs of a burst belongs to it.
 constexpr std::chrono::hours kAftermath{1};
 
@@ -64,6 +69,9 @@ struct Storm {
 /// Hogs per second for a person: "1.02", "80.0", "0.004".
 std::string rate_text(double rate);
 
+/// Whether an event soon after a burst of hogs says that it was no healthy load.
+bool is_aftermath(EventKind kind);
+
 /// Whether hogs of this function are those of the fault: KFD's two restore workers.
 bool is_restore_worker(const KernelLogState::HogKey& key);
 
@@ -75,6 +83,8 @@ struct LogFacts {
   const KernelLogState& log;
   HogRule rule;
   std::optional<TimePoint> boot_time;  ///< on the clock of the log, where that tells it
+  /// All events for which is_aftermath holds, and when they were.
+  std::vector<std::pair<EventKind, TimePoint>> aftermath;
   /// Series of functions that a fall of the count ended: a driver was loaded anew, or a reboot was
   /// not told.
   std::vector<std::pair<KernelLogState::HogKey, HogSeries>> ended_series;

@@ -108,17 +108,25 @@ HogRule guess_hog_rule(const std::vector<std::uint64_t>& printed, const HogRule&
 void HogSeries::add(std::uint64_t printed, std::optional<TimePoint> time) {
   ++lines_;
   if (!reports_.empty() && printed <= reports_.back().printed) {
-    const auto last = reports_.back().time;
-    const bool repeated = printed == reports_.back().printed;
-    const bool late = time && last && *time < *last;
-    if (repeated || late) {
-      return;
+    if (!would_reset(printed, time)) {
+      return;  // repeated, or late
     }
     reports_.clear();
     ++resets_;
   }
+  if (reports_.size() == kMaxReports) {
+    reports_.erase(reports_.begin() + 1);
+  }
   reports_.push_back({printed, time});
   lost_since_last_ = false;
+}
+
+bool HogSeries::would_reset(std::uint64_t printed, std::optional<TimePoint> time) const {
+  if (reports_.empty() || printed >= reports_.back().printed) {
+    return false;
+  }
+  const auto last = reports_.back().time;
+  return !(time && last && *time < *last);
 }
 
 std::vector<std::uint64_t> HogSeries::printed() const {

@@ -71,6 +71,9 @@ class HogSeries {
   /// `time` may be unknown; then no rate is derived from this report.
   void add(std::uint64_t printed, std::optional<TimePoint> time);
 
+  /// Whether a report of `printed` would start the count anew.
+  [[nodiscard]] bool would_reset(std::uint64_t printed, std::optional<TimePoint> time) const;
+
   /// Log records were lost: the last report may not have been the last.
   void note_loss() { lost_since_last_ = true; }
 
@@ -110,7 +113,10 @@ class HogSeries {
   /// The newest report whose stamp is of an earlier second than the last one's.
   [[nodiscard]] const HogReportTime* earlier_report() const;
 
-  std::vector<HogReportTime> reports_;  // one for each doubling: 60 at most
+  /// The kernel makes one for each doubling; of more, which can only be forged, the last are kept.
+  static constexpr size_t kMaxReports = 128;
+
+  std::vector<HogReportTime> reports_;
   std::uint64_t lines_ = 0;
   std::uint64_t resets_ = 0;
   bool lost_since_last_ = false;

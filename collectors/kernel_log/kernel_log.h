@@ -18,7 +18,8 @@ struct KernelLogFacts {
   std::optional<std::uint64_t> hog_threshold_us;       ///< 0: hogs are not counted
   std::optional<std::uint64_t> hog_warning_threshold;  ///< T of HogRule; 0: reports are off
   /// Whether the kernel was built to report hogs (CONFIG_WQ_CPU_INTENSIVE_REPORT); absent where its
-  /// configuration is not on the disk. Kernels 6.5 to about 6.8 report without having the parameter.
+  /// configuration is not on the disk. Kernels 6.5 to about 6.8 report without having the
+  /// parameter.
   std::optional<bool> built_with_reports;
   /// CPU time a second of all per-CPU kworkers: what hogs burn at most. Absent where the kworkers
   /// collector does not run or has no minute behind it.
@@ -28,8 +29,8 @@ struct KernelLogFacts {
   std::optional<std::string> driver_module;
 };
 
-/// Whether this kernel prints hog reports, as far as can be told: by the parameter, by a report that
-/// was seen, by the configuration it was built with.
+/// Whether this kernel prints hog reports, as far as can be told: by the parameter, by a report
+/// that was seen, by the configuration it was built with.
 bool reports_hogs(const KernelLogFacts& facts);
 
 /// The rule by which this kernel prints: by its parameter, else guessed from all that it printed.

@@ -8,15 +8,22 @@
 namespace apu {
 namespace {
 
-/// What stands between `key` and the next of `ends` from the right; empty if `key` is not there.
-std::string_view value_of(std::string_view line, std::string_view key, std::string_view end) {
-  const size_t at = line.find(key);
+/// The cgroup in "task_memcg=PATH,task=COMM,pid=...". Both names are users' choice: the task's has
+/// 15 bytes at most, so its key stands that close before the pid.
+std::string_view victim_cgroup(std::string_view line) {
+  constexpr std::string_view kKey = "task_memcg=";
+  constexpr std::string_view kTask = ",task=";
+  constexpr size_t kMaxComm = 15;
+  const size_t at = line.find(kKey);
   if (at == std::string_view::npos) {
     return {};
   }
-  const std::string_view rest = line.substr(at + key.size());
-  const size_t stop = rest.rfind(end);
-  return stop == std::string_view::npos ? rest : rest.substr(0, stop);
+  const std::string_view rest = line.substr(at + kKey.size());
+  const size_t pid = rest.rfind(",pid=");
+  const size_t reach = kMaxComm + kTask.size();
+  const size_t from = pid == std::string_view::npos || pid < reach ? 0 : pid - reach;
+  const size_t task = rest.find(kTask, from);
+  return rest.substr(0, task);
 }
 
 /// The number after the last ",pid=": a task's name before it may hold the same.
@@ -44,7 +51,7 @@ std::optional<OomEvent> parse_oom_event(std::string_view message) {
   const std::string_view head = message.substr(0, message.find("task_memcg="));
   event.scope =
       head.find(",global_oom") != std::string_view::npos ? OomScope::kHost : OomScope::kMemcg;
-  event.victim_cgroup = value_of(message, "task_memcg=", ",task=");
+  event.victim_cgroup = victim_cgroup(message);
   event.pid = victim_pid(message);
   return event;
 }

@@ -1,6 +1,7 @@
 #include "collectors/kernel_log/record.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "collectors/kernel_log/stamp.h"
@@ -45,15 +46,34 @@ std::optional<LogRecord> parse_kmsg(std::string_view line) {
 
 // --- text
 
-/// Removes "<4>", or "kern  :warn  : " as `dmesg -x` writes it. False if it is cut.
-bool take_priority(std::string_view& text, LogRecord& record) {
-  constexpr std::string_view kKernelFacility = "kern  :";
-  if (consume(text, kKernelFacility)) {
-    const size_t colon = text.find(": ");
-    text.remove_prefix(colon == std::string_view::npos ? 0 : colon + 2);
-    return colon != std::string_view::npos;
+/// "kern  :warn  : ", as `dmesg -x` writes it: the facility's name, then the level's, padded.
+bool take_decoded_priority(std::string_view& text, LogRecord& record) {
+  constexpr std::array<std::string_view, 8> kLevelNames{"emerg", "alert",  "crit", "err",
+                                                        "warn",  "notice", "info", "debug"};
+  const size_t first = text.find(':');
+  const size_t second = first == std::string_view::npos ? first : text.find(": ", first + 1);
+  constexpr size_t kLongest = 20;  // of both names
+  if (second == std::string_view::npos || second > kLongest) {
+    return false;
   }
+  const std::string_view level = trim(text.substr(first + 1, second - first - 1));
+  const auto* const found = std::find(kLevelNames.begin(), kLevelNames.end(), level);
+  if (found == kLevelNames.end()) {
+    return false;
+  }
+  record.level = static_cast<int>(found - kLevelNames.begin());
+  record.origin = trim(text.substr(0, first)) == "kern" ? Origin::kKernel : Origin::kUserspace;
+  text.remove_prefix(second + 2);
+  return true;
+}
+
+/// Removes "<4>", or what `dmesg -x` writes. False if it is cut.
+bool take_priority(std::string_view& text, LogRecord& record) {
   if (!consume(text, "<")) {
+    const bool letter = !text.empty() && text.front() >= 'a' && text.front() <= 'z';
+    if (letter) {
+      take_decoded_priority(text, record);
+    }
     return true;
   }
   const auto priority = take_unsigned(text);
@@ -126,6 +146,10 @@ std::optional<LogRecord> parse_text(std::string_view line, TimePoint now) {
   record.year_missing = stamp->year_missing;
   if (!stamp->of_dmesg && rest.empty()) {
     return std::nullopt;  // cut off
+  }
+  if (record.origin != Origin::kKernel) {
+    record.message = rest;  // by its priority
+    return record;
   }
   if (const auto origin = take_host_and_tag(rest)) {
     record.origin = *origin;

@@ -46,6 +46,8 @@ bool begins_like_one_that_matters(std::string_view message) {
       return message.starts_with("reboot: ");
     case 's':
       return message.starts_with("systemd");
+    case 'K':
+      return message.starts_with("Kernel command line: ");
     case 'C':
       return message.starts_with("Command line: ") || may_continue_hung_task_report(message);
     case ' ':

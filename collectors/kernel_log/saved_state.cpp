@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
@@ -25,6 +26,7 @@ using Json = nlohmann::json;
 
 constexpr int kVersion = 1;
 constexpr size_t kMaxBytes = 4 << 20;
+constexpr size_t kMaxReasons = 16;  // for which records are lost
 
 // --- values; times in microseconds since 1970, which is as exact as the kernel's stamps
 
@@ -42,6 +44,20 @@ std::optional<TimePoint> time_of(const Json& json) {
 template <typename Number>
 Json to_json(const std::optional<Number>& number) {
   return number ? Json(*number) : Json(nullptr);
+}
+
+/// A count. Throws Json::exception for anything else: the library takes -1 for 2^64-1.
+std::uint64_t count_of(const Json& json) {
+  if (!json.is_number_unsigned()) {
+    throw Json::other_error::create(0, "no count", nullptr);
+  }
+  return json.get<std::uint64_t>();
+}
+
+void check_size(const Json& json, size_t most) {
+  if (json.size() > most) {
+    throw Json::other_error::create(0, "more than there can be", nullptr);
+  }
 }
 
 template <typename Number>
@@ -64,7 +80,7 @@ StreamPosition position_of(const Json& json) {
     position.since_boot = Micros(*stamp);
   }
   position.time = time_of(json.at("time"));
-  position.at_stamp = json.at("at_stamp").get<std::uint64_t>();
+  position.at_stamp = count_of(json.at("at_stamp"));
   return position;
 }
 
@@ -106,6 +122,9 @@ class KernelLogStateCodec {
 
   static KernelLogState decode(const Json& json) {
     KernelLogState state;
+    check_size(json.at("hogs"), KernelLogState::kMaxHogFunctions);
+    check_size(json.at("units"), 2 * KernelLogState::kMaxUnits);
+    check_size(json.at("lost"), kMaxReasons);
     for (const Json& each : json.at("hogs")) {
       state.hogs_[{each.at("function").get<std::string>(), each.at("module").get<std::string>()}] =
           decode_series(each);
@@ -113,18 +132,21 @@ class KernelLogStateCodec {
     for (const auto& [label, each] : json.at("events").items()) {
       state.events_[event_kind_of(label)] = decode_counts(each);
     }
-    json.at("lost").get_to(state.lost_);
+    for (const auto& [by, number] : json.at("lost").items()) {
+      state.lost_[by] = count_of(number);
+    }
     state.oom_ = decode_oom(json.at("oom"));
     for (const Json& each : json.at("units")) {
       constexpr size_t kKinds = 2;
       state.units_[{enum_of<UnitEventKind>(each.at("kind"), kKinds),
-                    each.at("unit").get<std::string>()}] = {each.at("events").get<std::uint64_t>(),
+                    each.at("unit").get<std::string>()}] = {count_of(each.at("events")),
                                                             time_of(each.at("last"))};
     }
-    json.at("hung_task_lines_left").get_to(state.hung_task_lines_left_);
-    json.at("lines").get_to(state.lines_);
-    json.at("ignored").get_to(state.ignored_);
-    json.at("of_earlier_boots").get_to(state.of_earlier_boots_);
+    state.hung_task_lines_left_ = static_cast<unsigned>(std::min<std::uint64_t>(
+        count_of(json.at("hung_task_lines_left")), KernelLogState::kHungTaskLines));
+    state.lines_ = count_of(json.at("lines"));
+    state.ignored_ = count_of(json.at("ignored"));
+    state.of_earlier_boots_ = count_of(json.at("of_earlier_boots"));
     json.at("covers_boot").get_to(state.covers_boot_);
     return state;
   }
@@ -149,11 +171,12 @@ class KernelLogStateCodec {
 
   static HogSeries decode_series(const Json& json) {
     HogSeries series;
+    check_size(json.at("reports"), HogSeries::kMaxReports);
     for (const Json& report : json.at("reports")) {
-      series.reports_.push_back({report.at(0).get<std::uint64_t>(), time_of(report.at(1))});
+      series.reports_.push_back({count_of(report.at(0)), time_of(report.at(1))});
     }
-    json.at("lines").get_to(series.lines_);
-    json.at("resets").get_to(series.resets_);
+    series.lines_ = count_of(json.at("lines"));
+    series.resets_ = count_of(json.at("resets"));
     json.at("lost_since_last").get_to(series.lost_since_last_);
     return series;
   }
@@ -175,10 +198,11 @@ class KernelLogStateCodec {
 
   static EventCounts decode_counts(const Json& json) {
     EventCounts counts;
+    check_size(json.at("lines"), KernelLogState::kMaxGpus + 1);
     for (const auto& [gpu, number] : json.at("lines").items()) {
-      counts.lines[gpu] = number.get<std::uint64_t>();
+      counts.lines[gpu] = count_of(number);
     }
-    json.at("bursts").get_to(counts.bursts);
+    counts.bursts = count_of(json.at("bursts"));
     counts.first_time = time_of(json.at("first"));
     counts.last_time = time_of(json.at("last"));
     return counts;
@@ -207,12 +231,13 @@ class KernelLogStateCodec {
   static OomState decode_oom(const Json& json) {
     constexpr size_t kScopes = 2;
     OomState oom;
+    check_size(json.at("kills"), OomState::kMaxUnits + 2);
     for (const Json& each : json.at("events")) {
-      oom.events_[enum_of<OomScope>(each.at(0), kScopes)] = each.at(1).get<std::uint64_t>();
+      oom.events_[enum_of<OomScope>(each.at(0), kScopes)] = count_of(each.at(1));
     }
     for (const Json& each : json.at("kills")) {
       oom.kills_[{enum_of<OomScope>(each.at(0), kScopes), each.at(1).get<std::string>()}] = {
-          each.at(2).get<std::uint64_t>(), time_of(each.at(3))};
+          count_of(each.at(2)), time_of(each.at(3))};
     }
     oom.first_host_ = time_of(json.at("first_host"));
     const Json& current = json.at("current");
@@ -262,9 +287,15 @@ Result<SavedState> parse_saved_state(std::string_view text) {
 }
 
 Result<SavedState> load_state(const std::filesystem::path& file) {
-  const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor.valid()) {
     return error_from_errno(errno, "open " + file.string());
+  }
+
+  struct stat status {};
+
+  if (::fstat(descriptor.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return Error{ErrorKind::kUnsupported, file.string() + ": no regular file"};
   }
   std::string text(kMaxBytes + 1, '\0');
   size_t size = 0;
@@ -293,8 +324,9 @@ Status replace_file(const std::filesystem::path& file, const std::string& text) 
   constexpr mode_t kMode = 0640;
   const std::string fresh = file.string() + ".new";
   {
+    ::unlink(fresh.c_str());  // whatever an earlier one left there
     const Descriptor descriptor(
-        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kMode));
+        ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
     if (!descriptor.valid()) {
       return error_from_errno(errno, "open " + fresh);
     }

@@ -73,7 +73,7 @@ TEST(LogReader, NulsOfACrashAreCountedAndTheLineIsRead) {
 TEST(LogReader, LineWithoutAFormIsNamedByFileAndLine) {
   const LogFile file = read_log_text("[    1.000000] a\nwhat\n", kNow, 4096, "some.log");
   ASSERT_EQ(file.problems.size(), 1U);
-  EXPECT_EQ(file.problems[0], "some.log:2: no known format: 'what'");
+  EXPECT_EQ(file.problems[0], "some.log:2: no known format");
 }
 
 TEST(LogReader, OfEndlessLinesTheFirstMebibytesCount) {
@@ -157,6 +157,32 @@ TEST(JsonLog, EveryFormOfTheLineIsTaken) {
   }
 }
 
+TEST(JsonLog, DeepNestingIsNoMessage) {
+  const std::string deep =
+      "{\"MESSAGE\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}\n";
+  EXPECT_EQ(read_log_text(deep, kNow).unreadable, 1U);
+}
+
+TEST(JsonLog, NumbersAreTakenForTheirText) {
+  const LogFile file = read_log_text(
+      R"({"_TRANSPORT":"kernel","PRIORITY":4,"__REALTIME_TIMESTAMP":1751720681000000,)"
+      R"("_SOURCE_MONOTONIC_TIMESTAMP":5000000,"MESSAGE":"amdgpu: SVM"})"
+      "\n",
+      kNow);
+  EXPECT_EQ(file.entries[0].level, 4);
+  EXPECT_EQ(file.entries[0].since_boot, std::chrono::seconds(5));
+}
+
+TEST(JsonLog, ProcessBelowAUsersManagerIsNotTheManager) {
+  const LogFile file = read_log_text(
+      R"({"_TRANSPORT":"journal","SYSLOG_IDENTIFIER":"systemd","_PID":"2001",)"
+      R"("_SYSTEMD_UNIT":"user@1000.service","_SYSTEMD_USER_UNIT":"app-evil.service",)"
+      R"("MESSAGE":"llama.service: Killing process 5 (x) with signal SIGKILL."})"
+      "\n",
+      kNow);
+  EXPECT_EQ(file.entries[0].origin, Origin::kUserspace);
+}
+
 // --- journalctl -o export
 
 std::string binary_field(const std::string& name, const std::string& value) {
@@ -193,6 +219,46 @@ TEST(ExportLog, LengthOfAnySizeIsRead) {
   }
 }
 
+TEST(ExportLog, WhatStandsInAFieldThatIsTooLongIsNoEntry) {
+  const std::string forged = "x\n\n__CURSOR=s=9\n_TRANSPORT=kernel\nMESSAGE=amdgpu: forged\n\n";
+  for (const bool one_line : {false, true}) {
+    std::string body = forged + std::string(LogReader::kMaxLineBytes, 'y');
+    if (one_line) {
+      std::replace(body.begin() + static_cast<std::ptrdiff_t>(forged.size()), body.end(), 'y',
+                   '\n');
+    }
+    body += forged;
+    const LogFile file = read_log_text(
+        "__CURSOR=s=1\n_TRANSPORT=journal\n_PID=99\n" + binary_field("MESSAGE", body) +
+            "\n__CURSOR=s=2\n_TRANSPORT=kernel\nMESSAGE=amdgpu: b\n\n",
+        kNow);
+    ASSERT_EQ(file.entries.size(), 1U);
+    EXPECT_EQ(file.entries[0].message, "amdgpu: b");
+  }
+}
+
+TEST(LogReader, PastedLogLosesItsIndent) {
+  const LogFile file = read_log_text(
+      "    [    1.000000] amdgpu: a\n    [    2.000000] amdgpu: b\n"
+      "    [    2.000001]  more\n",
+      kNow);
+  EXPECT_EQ(file.format, "dmesg");
+  EXPECT_EQ(file.entries.size(), 3U);
+}
+
+TEST(LogReader, MarkOfTheByteOrderIsNoText) {
+  EXPECT_EQ(read_log_text("\xef\xbb\xbf[    1.000000] amdgpu: a\n", kNow).entries.size(), 1U);
+}
+
+TEST(LogReader, VerboseFormIsRefusedWithTheWayOut) {
+  const LogFile file = read_log_text(
+      "Sun 2026-07-05 13:04:41.123456 CEST [s=1;i=2]\n    _BOOT_ID=b1\n"
+      "    MESSAGE=amdgpu: x\n",
+      kNow);
+  ASSERT_TRUE(file.failure);
+  EXPECT_NE(file.failure->message.find("-o export"), std::string::npos);
+}
+
 TEST(ExportLog, EntryThatIsCutOffIsCountedAndNotGuessed) {
   const LogFile file = read_log_text(
       "__CURSOR=s=1\n_TRANSPORT=kernel\nMESSAGE=amdgpu: a\n\n"
@@ -206,9 +272,9 @@ TEST(ExportLog, LengthThatCannotBeIsCounted) {
   const std::string text = "__CURSOR=s=1\n_TRANSPORT=kernel\nMESSAGE\n" + std::string(8, '\xff') +
                            "x\nA=b\n\n__CURSOR=s=2\n_TRANSPORT=kernel\nMESSAGE=amdgpu: b\n\n";
   const LogFile file = read_log_text(text, kNow);
-  ASSERT_EQ(file.entries.size(), 1U);
-  EXPECT_EQ(file.entries[0].message, "amdgpu: b");
-  EXPECT_EQ(file.unreadable, 1U);
+  // Nothing after it can be told from what stands in the field.
+  EXPECT_TRUE(file.entries.empty());
+  EXPECT_EQ(file.unreadable, 2U);
 }
 
 }  // namespace

@@ -129,6 +129,22 @@ class Inputs(Folder):
             self.assertEqual((done.returncode, done.stdout), (2, b""))
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
+    def test_a_log_without_a_line_of_the_kernel_is_no_answer(self):
+        path = self.write("auth.log", b"Jul  4 10:00:00 host sshd[12]: Accepted publickey for root\n")
+        done = analyze(path)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"no line of the kernel", done.stderr)
+
+    def test_a_report_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([apu.BINARY, "analyze", WEEK], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(done.returncode, 2)
+
+    def test_many_boots_and_counts_take_no_time(self):
+        lines = [f"Jul  4 10:00:00 host kernel: workqueue: svm_range_restore_work [amdgpu] hogged CPU for >10000us {n} times\n"
+                 + ("-- Reboot --\n" if n % 2 else "") for n in range(4, 60000)]
+        self.assertEqual(analyze(self.write("boots.log", "".join(lines).encode())).returncode, 0)
+
     def test_help_names_formats_and_exit_status(self):
         done = analyze("--help")
         self.assertEqual(done.returncode, 0)

@@ -15,7 +15,12 @@ class LogVerdict : public testing::Test {
     LogRecord record;
     record.origin = Origin::kKernel;
     record.message = message;
-    log_.fold(record, kStart + std::chrono::milliseconds(static_cast<int>(seconds * 1000)));
+    const TimePoint time =
+        kStart + std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+    log_.fold(record, time);
+    if (const auto event = classify(message); event && is_aftermath(event->kind)) {
+      aftermath_.emplace_back(event->kind, time);
+    }
   }
 
   /// The reports of a worker that hogs at `rate` from the first second to the last.
@@ -30,10 +35,11 @@ class LogVerdict : public testing::Test {
   }
 
   Judgement judge(std::optional<TimePoint> boot_time = std::nullopt) {
-    return judge_log({log_, HogRule{4}, boot_time, {}, 0, std::nullopt});
+    return judge_log({log_, HogRule{4}, boot_time, aftermath_, {}, 0, std::nullopt});
   }
 
   KernelLogState log_;
+  std::vector<std::pair<EventKind, TimePoint>> aftermath_;
 };
 
 TEST_F(LogVerdict, OfAnEmptyLogIsUnknownAndNeverHealthy) {
@@ -69,6 +75,43 @@ TEST_F(LogVerdict, FailureLongAfterABurstDoesNotBelongToIt) {
   EXPECT_EQ(judge().verdict, Verdict::kUnknown);
 }
 
+TEST_F(LogVerdict, FailureAtOnceCountsThoughMoreComeLater) {
+  add_hogs(80, 13);
+  add(20, "amdgpu: amdgpu_amdkfd_restore_userptr_worker: Failed to resume KFD");
+  add(20'000, "amdgpu: amdgpu_amdkfd_restore_userptr_worker: Failed to resume KFD");
+  EXPECT_EQ(judge().verdict, Verdict::kKfdThrash);
+}
+
+TEST_F(LogVerdict, TwoLoadsAndTheSilenceBetweenThemAreNoStorm) {
+  add_hogs(2, 150);
+  add(1500,
+      "workqueue: amdgpu_amdkfd_restore_userptr_worker [amdgpu] hogged CPU for >10000us 515 "
+      "times");
+  EXPECT_EQ(judge().verdict, Verdict::kUnknown);
+}
+
+TEST_F(LogVerdict, StormThatSlowsDownIsOneFromItsNextReportOn) {
+  const auto report = [&](double seconds, int count) {
+    add(seconds, fmt::format("workqueue: amdgpu_amdkfd_restore_userptr_worker [amdgpu] hogged CPU "
+                             "for >10000us {} times",
+                             count));
+  };
+  add_hogs(8, 66);  // to 515
+  report(1100, 1027);
+  report(2200, 2051);
+  EXPECT_EQ(judge().verdict, Verdict::kKfdThrash);
+}
+
+TEST_F(LogVerdict, ClockThatIsSetBackGivesNoRate) {
+  HogSeries series;
+  series.add(67, kStart);
+  series.add(131, kStart - std::chrono::hours(1));
+  series.add(259, kStart - std::chrono::minutes(58));
+  const auto intervals = hog_intervals(series, HogRule{4});
+  ASSERT_EQ(intervals.size(), 1U);
+  EXPECT_EQ(intervals[0].from_count, 131U);
+}
+
 TEST_F(LogVerdict, SlowDoublerIsNoStorm) {
   add_hogs(0.01, 400'000);
   EXPECT_EQ(judge().verdict, Verdict::kUnknown);
@@ -86,6 +129,8 @@ TEST_F(LogVerdict, OneLargeCountIsJudgedByTheTimeSinceBoot) {
   EXPECT_EQ(judge(kStart - std::chrono::days(60)).verdict, Verdict::kUnknown);
   EXPECT_EQ(judge().verdict, Verdict::kUnknown);
   EXPECT_EQ(judge().doubts.size(), 1U);
+  add(100'009, "amdgpu: amdgpu_amdkfd_restore_userptr_worker: Failed to resume KFD");
+  EXPECT_EQ(judge().verdict, Verdict::kKfdThrash);
 }
 
 TEST_F(LogVerdict, WorstHolds) {

@@ -20,7 +20,7 @@ TEST(ParseOomEvent, FindsValuesByTheirKeys) {
 TEST(ParseOomEvent, TaskNameMayImitateTheLine) {
   const auto event = parse_oom_event(
       "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a,mems_allowed=0,"
-      "oom_memcg=/a,task_memcg=/a/b.service,task=x,global_oom,pid=1,pid=77,uid=0");
+      "oom_memcg=/a,task_memcg=/a/b.service,task=x,oom,pid=1,pid=77,uid=0");
   ASSERT_TRUE(event);
   EXPECT_EQ(event->scope, OomScope::kMemcg);
   EXPECT_EQ(event->victim_cgroup, "/a/b.service");
@@ -89,6 +89,20 @@ TEST(OomStateTest, UnitsBeyondTheBoundAreTogether) {
   }
   EXPECT_LE(oom.kills().size(), OomState::kMaxUnits + 1);
   EXPECT_EQ(oom.kills().at({OomScope::kMemcg, "other"}).kills, 200 - OomState::kMaxUnits);
+}
+
+TEST(OomEvent, NamesOfTasksAndCgroupsMoveNoKill) {
+  const auto cgroup = [](const std::string& path, const std::string& comm) {
+    static std::string line;
+    line =
+        "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,"
+        "task_memcg=" +
+        path + ",task=" + comm + ",pid=7,uid=0";
+    return std::string(parse_oom_event(line)->victim_cgroup);
+  };
+  EXPECT_EQ(cgroup("/a.service", "/z.scope,task="), "/a.service");
+  EXPECT_EQ(cgroup("/a,task=b,pid=3,uid=4 and more.service", "x"),
+            "/a,task=b,pid=3,uid=4 and more.service");
 }
 
 }  // namespace

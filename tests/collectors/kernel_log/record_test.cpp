@@ -280,5 +280,17 @@ TEST(LogLine, TextOfTheKernelThatLooksLikeADateStays) {
             "Mem 10 11:00:0 oom-kill:x");
 }
 
+TEST(LogLine, DecodedPrioritiesOfDmesgAreKept) {
+  const LogRecord error = record_of("kern  :err   : [    5.000000] amdgpu: x");
+  EXPECT_EQ(error.level, 3);
+  EXPECT_EQ(error.origin, Origin::kKernel);
+  EXPECT_EQ(error.message, "amdgpu: x");
+  EXPECT_EQ(record_of("user  :notice: [    5.000000] amdgpu: x").origin, Origin::kUserspace);
+}
+
+TEST(LogLine, PriorityOfUserSpaceIsBelievedBeforeATag) {
+  EXPECT_EQ(record_of("<12>[    5.000000] kernel: amdgpu: x").origin, Origin::kUserspace);
+}
+
 }  // namespace
 }  // namespace apu

@@ -108,6 +108,25 @@ TEST(SavedState, DamageOfAnyKindIsAnErrorAndNoCrash) {
   }
 }
 
+TEST(SavedState, NumbersThatCannotBeAreRefused) {
+  const std::string text = to_text(saved());
+  for (const char* number : {"-1", "1.5", "1e300", "18446744073709551616", "\"7\"", "null"}) {
+    std::string edited = text;
+    const std::string key = "\"lines\":";
+    edited.replace(edited.find(key) + key.size(), 1, number);
+    EXPECT_FALSE(parse_saved_state(edited)) << number;
+  }
+}
+
+TEST(SavedState, FifoIsNoStateAndHoldsUpNobody) {
+  const TempTree tree;
+  tree.make_fifo("state.json");
+  tree.make_fifo("other.json.new");
+  EXPECT_FALSE(load_state(tree.path() / "state.json"));
+  EXPECT_FALSE(save_state(tree.path() / "other.json", saved()));
+  EXPECT_TRUE(load_state(tree.path() / "other.json"));
+}
+
 TEST(SavedState, FileIsReplacedAsAWhole) {
   TempTree tree;
   const auto file = tree.path() / "state.json";
