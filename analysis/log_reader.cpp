@@ -126,7 +126,7 @@ void LogReader::choose_format() {
     binary_blocks_ = true;
   } else if (indent_ > 0 || (looks_like_text(head, now_) && !is_verbose(head))) {
     parser_ = make_text_parser(entries_, now_);
-  } else if (looks_like_bare(head)) {
+  } else if (looks_like_bare(head) && !is_verbose(head)) {
     parser_ = make_bare_parser(entries_);
   } else {
     parser_ = std::make_unique<RefusingParser>();
