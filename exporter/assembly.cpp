@@ -56,8 +56,9 @@ Result<Exporter> assemble(const Options& options, std::span<const CollectorSpec>
   const auto sources = std::make_shared<SourceBoard>();
   Exporter exporter;
   exporter.runner = std::make_shared<Runner>(
-      options.collectors, RunnerContext{roots, *clock, sources, options.kernel_log,
-                                        StateFile{options.state_file, !options.once}});
+      options.collectors,
+      RunnerContext{roots, *clock, sources, options.kernel_log,
+                    StateFile{options.state_file, !options.once}, options.seats});
   exporter.endpoints = std::make_shared<Endpoints>(
       EndpointOptions{options.telemetry_path, options.max_requests, names_of(known)},
       exporter.runner, sources);

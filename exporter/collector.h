@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "exporter/clock.h"
 #include "exporter/metric.h"
@@ -40,6 +41,12 @@ struct StateFile {
   bool write = false;          ///< else it is read only
 };
 
+/// Which cgroups are seats.
+struct SeatOptions {
+  std::vector<std::string> patterns;  ///< --seat.pattern; empty: the defaults
+  unsigned max = 64;                  ///< --seat.max
+};
+
 /// All that a collector is made from.
 struct CollectorContext {
   SourceRoots roots;
@@ -48,6 +55,7 @@ struct CollectorContext {
   std::shared_ptr<const Store> store;  ///< the newest facts of the others, for derived collectors
   std::string kernel_log;              ///< --kernel-log
   StateFile state_file;                ///< --state.file
+  SeatOptions seats;
 };
 
 /// How a scrape treats a collector whose snapshot is over a second old.

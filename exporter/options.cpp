@@ -44,6 +44,7 @@ struct RawOptions {
   std::map<std::string, std::string> paths;
   std::string kernel_log = "auto";
   std::string state_file;
+  SeatOptions seats;
   std::string log_level = "info";
   std::string log_format = "logfmt";
   std::string config_file;
@@ -170,6 +171,21 @@ void add_log_options(CLI::App& app, RawOptions& raw) {
       ->capture_default_str()
       ->check(CLI::IsMember({"logfmt", "json"}))
       ->type_name("FORMAT");
+}
+
+void add_seat_options(CLI::App& app, RawOptions& raw) {
+  constexpr unsigned kMaxSeats = 1000;
+  app.add_option("--seat.pattern", raw.seats.patterns,
+                 "Units that are seats even when no process of theirs is on the GPU, as a shell "
+                 "pattern; repeatable (those of the common model servers)")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false)
+      ->group("Seats");
+  app.add_option("--seat.max", raw.seats.max, "Most seats that get series of their own")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1U, kMaxSeats))
+      ->group("Seats");
 }
 
 void add_run_options(CLI::App& app, RawOptions& raw) {
@@ -308,6 +324,7 @@ Options to_options(const RawOptions& raw, std::span<const CollectorSpec> specs) 
   options.paths = path_options(raw);
   options.kernel_log = raw.kernel_log;
   options.state_file = raw.state_file;
+  options.seats = raw.seats;
   options.log_level = log_level(raw.log_level);
   options.log_format = raw.log_format == "json" ? log::Format::kJson : log::Format::kLogfmt;
   options.once = raw.once;
@@ -342,6 +359,7 @@ CommandLine parse_command_line(int argc, const char* const* argv,
   add_collector_options(app, raw, collectors);
   add_path_options(app, raw);
   add_log_options(app, raw);
+  add_seat_options(app, raw);
   add_run_options(app, raw);
   try {
     app.parse(argc, argv);

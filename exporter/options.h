@@ -21,6 +21,7 @@ struct Options {
   unsigned max_requests = 0;  ///< 0: no limit
   std::vector<EnabledCollector> collectors;
   PathOptions paths;
+  SeatOptions seats;
   std::filesystem::path state_file;  ///< empty: none
   std::string kernel_log;  ///< "auto", "kmsg", "journal", a file or directory, "-" for stdin
   log::Level log_level = log::Level::kInfo;

@@ -32,7 +32,8 @@ Runner::Runner(const std::vector<EnabledCollector>& collectors, const RunnerCont
   for (const EnabledCollector& enabled : collectors) {
     const std::string name(enabled.spec.name);
     CollectorContext own{context.roots, context.clock,      SourceReporter(context.sources, name),
-                         store_,        context.kernel_log, context.state_file};
+                         store_,        context.kernel_log, context.state_file,
+                         context.seats};
     workers_.emplace_back(enabled.spec, enabled.period, std::move(own), store_, signal_);
   }
 }

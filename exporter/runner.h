@@ -27,6 +27,7 @@ struct RunnerContext {
   std::shared_ptr<SourceBoard> sources;
   std::string kernel_log;
   StateFile state_file;
+  SeatOptions seats;
 };
 
 /// A collector, its newest snapshot, and how its passes go: what a scrape prints of it.

@@ -20,23 +20,6 @@ std::optional<unsigned> hex_digit(char c) {
   return is_hex(c) ? std::optional<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10) : std::nullopt;
 }
 
-/// Resolves "\x2d", by which systemd writes characters that a unit's name may not hold.
-std::string unescape(std::string_view text) {
-  std::string plain;
-  while (!text.empty()) {
-    const auto high = text.size() >= 4 ? hex_digit(text[2]) : std::nullopt;
-    const auto low = text.size() >= 4 ? hex_digit(text[3]) : std::nullopt;
-    if (text.starts_with("\\x") && high && low) {
-      plain += static_cast<char>(*high * 16 + *low);
-      text.remove_prefix(4);
-    } else {
-      plain += text[0];
-      text.remove_prefix(1);
-    }
-  }
-  return plain;
-}
-
 std::vector<std::string_view> parts_of(std::string_view path) {
   std::vector<std::string_view> parts;
   while (!path.empty()) {
@@ -73,6 +56,22 @@ std::string_view user_of(std::string_view part) {
 
 }  // namespace
 
+std::string unescape_unit(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const auto high = text.size() >= 4 ? hex_digit(text[2]) : std::nullopt;
+    const auto low = text.size() >= 4 ? hex_digit(text[3]) : std::nullopt;
+    if (text.starts_with("\\x") && high && low) {
+      plain += static_cast<char>(*high * 16 + *low);
+      text.remove_prefix(4);
+    } else {
+      plain += text[0];
+      text.remove_prefix(1);
+    }
+  }
+  return plain;
+}
+
 std::string_view without_service(std::string_view unit) {
   constexpr std::string_view kSuffix = ".service";
   return unit.ends_with(kSuffix) && unit.size() > kSuffix.size()
@@ -99,7 +98,7 @@ std::string unit_of_cgroup(std::string_view path) {
   if (unit.empty()) {
     return {};
   }
-  const std::string name = unescape(without_service(unit));
+  const std::string name = unescape_unit(without_service(unit));
   return user.empty() ? name : std::string(user) + "/" + name;
 }
 

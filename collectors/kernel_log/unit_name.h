@@ -13,6 +13,9 @@ namespace apu {
 /// the path was cut off (it ends in ">"), or names none. systemd's escapes are resolved.
 std::string unit_of_cgroup(std::string_view path);
 
+/// Resolves "\\x2d", by which systemd writes characters that a unit's name may not hold.
+std::string unescape_unit(std::string_view text);
+
 /// A unit's name as the `unit` label has it: without ".service".
 std::string_view without_service(std::string_view unit);
 

@@ -110,7 +110,7 @@ class KworkersCollectorTest : public testing::Test {
     PathOptions paths;
     paths.rootfs = tree_.path();
     return make_kworkers_collector({make_roots(paths), clock_, SourceReporter(board_, "kworkers"),
-                                    std::make_shared<Store>(), "auto", {}});
+                                    std::make_shared<Store>(), "auto", {}, {}});
   }
 
   static constexpr std::uint64_t kKernelFlags = 69238880;

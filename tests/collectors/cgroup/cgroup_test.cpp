@@ -1,0 +1,164 @@
+#include "collectors/cgroup/cgroup.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/collector_files.h"
+#include "tests/support/collector_host.h"
+#include "tests/support/temp_tree.h"
+
+namespace apu {
+namespace {
+
+constexpr const char* kUnit = "/system.slice/llama.service";
+
+class CgroupTest : public ::testing::Test {
+ protected:
+  CgroupTest() : host_(tree_.path()) {
+    tree_.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory pids\n");
+    tree_.write("proc/1/cgroup", "0::/init.scope\n");
+    add_cgroup("/system.slice", 9'000, 4'000, "max");
+    add_cgroup(kUnit, 6'000, 5'000, "8000");
+    add_cgroup("/system.slice/other.service", 3'000, 0, "max");
+    add_process(41, kUnit);
+    tree_.write("sys/class/kfd/kfd/proc/41/pasid", "0\n");
+  }
+
+  void add_cgroup(const std::string& path, int current, int low, const std::string& max) {
+    const std::string directory = "sys/fs/cgroup" + path + "/";
+    tree_.write(directory + "cgroup.procs", "");
+    tree_.write(directory + "memory.current", std::to_string(current) + "\n");
+    tree_.write(directory + "memory.swap.current", "77\n");
+    tree_.write(directory + "memory.min", "0\n");
+    tree_.write(directory + "memory.low", std::to_string(low) + "\n");
+    tree_.write(directory + "memory.high", "max\n");
+    tree_.write(directory + "memory.max", max + "\n");
+    tree_.write(directory + "memory.swap.max", "max\n");
+    tree_.write(directory + "memory.stat", "anon 1000\nfile 2500\nkernel 3\n");
+    tree_.write(directory + "memory.events", "low 1\nhigh 2\nmax 3\noom 0\noom_kill 4\n");
+    tree_.write(directory + "memory.pressure",
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\n"
+                "full avg10=0.00 avg60=0.00 avg300=0.00 total=500000\n");
+  }
+
+  void add_process(int pid, const std::string& cgroup, const std::string& comm = "llama-server") {
+    const std::string directory = "proc/" + std::to_string(pid) + "/";
+    tree_.write(directory + "cgroup", "0::" + cgroup + "\n");
+    tree_.write(directory + "stat", std::to_string(pid) + " (" + comm +
+                                        ") S 1 1 1 0 -1 4194560 0 0 0 0 5 5 0 0 20 0 1 0 " +
+                                        std::to_string(pid * 10) +
+                                        " 0 0 18446744073709551615 0 0 0 0\n");
+  }
+
+  Families collect() {
+    auto snapshot = make_cgroup_collector(host_.context("cgroup"))->collect();
+    EXPECT_TRUE(snapshot) << snapshot.error().message;
+    return snapshot ? snapshot->families : Families();
+  }
+
+  TempTree tree_;
+  CollectorHost host_;
+};
+
+TEST_F(CgroupTest, SaysWhatTheSeatIsChargedForAndAllowed) {
+  const Families families = collect();
+  EXPECT_EQ(value_of(families, R"(apu_seat_memcg_current_bytes{seat="llama"})"), 6000);
+  EXPECT_EQ(value_of(families, R"(apu_seat_memcg_swap_bytes{seat="llama"})"), 77);
+  EXPECT_EQ(value_of(families, R"(apu_seat_memcg_file_bytes{seat="llama"})"), 2500);
+  EXPECT_EQ(value_of(families, R"(apu_seat_memcg_limit_bytes{seat="llama",limit="max"})"), 8000);
+  EXPECT_TRUE(
+      std::isinf(*value_of(families, R"(apu_seat_memcg_limit_bytes{seat="llama",limit="high"})")));
+  EXPECT_EQ(value_of(families, R"(apu_seat_memcg_limit_bytes{seat="llama",limit="min"})"), 0);
+  EXPECT_EQ(value_of(families, R"(apu_seat_memcg_events_total{seat="llama",event="oom_kill"})"), 4);
+  EXPECT_EQ(value_of(families, R"(apu_seat_pressure_stalled_seconds_total{)"
+                               R"(seat="llama",resource="memory",kind="full"})"),
+            0.5);
+  EXPECT_EQ(value_of(families, "apu_memcg_charged_bytes"), 9000);
+  EXPECT_EQ(value_of(families, "apu_seats"), 1);
+}
+
+TEST_F(CgroupTest, ProtectionReachesNoFurtherThanThatOfTheSlice) {
+  // 5000 are asked for, 4000 reach the slice, and nobody else asks.
+  EXPECT_EQ(value_of(collect(), R"(apu_seat_memcg_protection_bytes{seat="llama",limit="low"})"),
+            4000);
+}
+
+TEST_F(CgroupTest, ProtectionWithoutTheSlicesIsVoid) {
+  tree_.write("sys/fs/cgroup/system.slice/memory.low", "0\n");
+  EXPECT_EQ(value_of(collect(), R"(apu_seat_memcg_protection_bytes{seat="llama",limit="low"})"), 0);
+}
+
+TEST_F(CgroupTest, WhatTheKernelHasNoFileForIsAbsent) {
+  const std::string unit = std::string("sys/fs/cgroup") + kUnit;
+  tree_.remove(unit + "/memory.swap.current");
+  tree_.remove(unit + "/memory.swap.max");
+  tree_.remove(unit + "/memory.pressure");
+  const Families families = collect();
+  EXPECT_FALSE(value_of(families, R"(apu_seat_memcg_swap_bytes{seat="llama"})"));
+  EXPECT_FALSE(value_of(families, R"(apu_seat_memcg_limit_bytes{seat="llama",limit="swap_max"})"));
+  EXPECT_FALSE(has_family(families, "apu_seat_pressure_stalled_seconds_total"));
+}
+
+TEST_F(CgroupTest, DamagedValuesAreCountedAndAbsent) {
+  tree_.write(std::string("sys/fs/cgroup") + kUnit + "/memory.current", "many\n");
+  EXPECT_FALSE(value_of(collect(), R"(apu_seat_memcg_current_bytes{seat="llama"})"));
+  EXPECT_GE(*host_.parse_errors("cgroup2"), 1);
+}
+
+TEST_F(CgroupTest, HybridHierarchyIsUnsupportedAndNotZero) {
+  tree_.write("sys/fs/cgroup/cgroup.controllers", "hugetlb\n");
+  EXPECT_FALSE(make_cgroup_collector(host_.context("cgroup"))->collect());
+  EXPECT_EQ(host_.source(R"(apu_source_unavailable_info{source="cgroup2",reason="unsupported"})"),
+            1);
+}
+
+TEST_F(CgroupTest, HierarchyIsFoundWhereItIsMounted) {
+  tree_.write("proc/self/mountinfo",
+              "31 24 0:27 / /mnt/cg rw shared:9 - cgroup2 cgroup2 rw,memory_recursiveprot\n");
+  std::filesystem::create_directories(tree_.path() / "mnt");
+  std::filesystem::rename(tree_.path() / "sys/fs/cgroup", tree_.path() / "mnt/cg");
+  EXPECT_EQ(value_of(collect(), R"(apu_seat_memcg_current_bytes{seat="llama"})"), 6000);
+}
+
+TEST_F(CgroupTest, PathsOfAPrivateNamespaceAreResolved) {
+  // Our own root is /system.slice/exporter.service: two levels up is the root.
+  tree_.write("proc/1/cgroup", "0::/../../init.scope\n");
+  for (const char* path : {"0::/../llama.service\n", "0::/../../system.slice/llama.service\n"}) {
+    tree_.write("proc/41/cgroup", path);
+    EXPECT_EQ(value_of(collect(), R"(apu_seat_memcg_current_bytes{seat="llama"})"), 6000) << path;
+  }
+}
+
+TEST_F(CgroupTest, ProcessThatEndsMeanwhileIsNoSeat) {
+  tree_.remove("proc/41/stat");
+  tree_.remove("proc/41/cgroup");
+  tree_.write("sys/class/kfd/kfd/proc/42/pasid", "0\n");
+  EXPECT_EQ(value_of(collect(), "apu_seats"), 1);  // the unit is one by its name
+}
+
+TEST(CgroupMount, IsTheFirstUnifiedOne) {
+  const auto mount = parse_cgroup_mount(
+      "25 1 0:23 / /sys rw - sysfs sysfs rw\n"
+      "31 25 0:27 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw\n");
+  ASSERT_TRUE(mount);
+  EXPECT_EQ(mount->mount_point, "/sys/fs/cgroup/unified");
+  EXPECT_FALSE(mount->recursive_protection);
+  EXPECT_FALSE(parse_cgroup_mount("garbage\n - \n1 2 3 - cgroup2\n"));
+}
+
+TEST(RecordedCgroups, Case79IsCharged) {
+  TempTree tree;
+  std::filesystem::copy(
+      case_path("79-gtt-vs-memcg-divergence"), tree.path(),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+  tree.write("sys/fs/cgroup/cgroup.controllers", "memory\n");
+  CollectorHost host(tree.path());
+  auto collector = make_cgroup_collector(host.context("cgroup"));
+  const auto snapshot = collector->collect();
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(value_of(snapshot->families, "apu_seats"), 0);  // no entry of KFD is recorded
+}
+
+}  // namespace
+}  // namespace apu
