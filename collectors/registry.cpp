@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "collectors/gpu.h"
+#include "collectors/gpu_busy.h"
 #include "collectors/host.h"
 #include "collectors/kernel_log/kernel_log.h"
 #include "collectors/kworkers.h"
@@ -19,6 +21,12 @@ using std::chrono::seconds;
 std::span<const CollectorSpec> all_collectors() {
   static const std::array kCollectors{
       // name, on by default, period, deadline, on scrape, summary, metrics, make
+      CollectorSpec{"gpu", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "Memory pools, identity and parameters of the AMD GPUs", gpu_metrics(),
+                    make_gpu_collector},
+      CollectorSpec{"gpu_busy", true, seconds(15), seconds(5), OnScrape::kUseNewest,
+                    "How busy the AMD GPUs are, which the kernel can take long to say",
+                    gpu_busy_metrics(), make_gpu_busy_collector},
       CollectorSpec{"host", true, seconds(60), seconds(5), OnScrape::kUseNewest,
                     "Boot time, kernel and driver versions", host_metrics(), make_host_collector},
       CollectorSpec{"kernel_log", true, seconds(1), seconds(10), OnScrape::kUseNewest,
