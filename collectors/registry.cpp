@@ -6,6 +6,7 @@
 #include "collectors/gpu_busy.h"
 #include "collectors/host.h"
 #include "collectors/kernel_log/kernel_log.h"
+#include "collectors/kfd.h"
 #include "collectors/kworkers.h"
 #include "collectors/memory.h"
 #include "collectors/pressure.h"
@@ -32,6 +33,9 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"kernel_log", true, seconds(1), seconds(10), OnScrape::kUseNewest,
                     "Hog reports and GPU messages of the kernel log", kernel_log_metrics(),
                     make_kernel_log_collector},
+      CollectorSpec{"kfd", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "Processes that use a GPU through KFD, and those that ended without letting go",
+                    kfd_metrics(), make_kfd_collector},
       CollectorSpec{"kworkers", true, seconds(15), seconds(5), OnScrape::kUseNewest,
                     "CPU time of kworkers, which bounds the rate of hogs", kworkers_metrics(),
                     make_kworkers_collector},
