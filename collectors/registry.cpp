@@ -7,6 +7,7 @@
 #include "collectors/host.h"
 #include "collectors/kernel_log/kernel_log.h"
 #include "collectors/kfd.h"
+#include "collectors/kfd_limits.h"
 #include "collectors/kworkers.h"
 #include "collectors/memory.h"
 #include "collectors/pressure.h"
@@ -36,6 +37,9 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"kfd", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Processes that use a GPU through KFD, and those that ended without letting go",
                     kfd_metrics(), make_kfd_collector},
+      CollectorSpec{"kfd_limits", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "KFD's memory limits and TTM's pool of free pages", kfd_limits_metrics(),
+                    make_kfd_limits_collector},
       CollectorSpec{"kworkers", true, seconds(15), seconds(5), OnScrape::kUseNewest,
                     "CPU time of kworkers, which bounds the rate of hogs", kworkers_metrics(),
                     make_kworkers_collector},
