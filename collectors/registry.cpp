@@ -3,8 +3,12 @@
 #include <array>
 
 #include "collectors/cgroup/cgroup.h"
+#include "collectors/gpu.h"
+#include "collectors/gpu_busy.h"
 #include "collectors/host.h"
 #include "collectors/kernel_log/kernel_log.h"
+#include "collectors/kfd.h"
+#include "collectors/kfd_limits.h"
 #include "collectors/kworkers.h"
 #include "collectors/memory.h"
 #include "collectors/pressure.h"
@@ -23,11 +27,23 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"cgroup", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Seats, and what memory cgroups are charged for", cgroup_metrics(),
                     make_cgroup_collector},
+      CollectorSpec{"gpu", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "Memory pools, identity and parameters of the AMD GPUs", gpu_metrics(),
+                    make_gpu_collector},
+      CollectorSpec{"gpu_busy", true, seconds(15), seconds(5), OnScrape::kUseNewest,
+                    "How busy the AMD GPUs are, which the kernel can take long to say",
+                    gpu_busy_metrics(), make_gpu_busy_collector},
       CollectorSpec{"host", true, seconds(60), seconds(5), OnScrape::kUseNewest,
                     "Boot time, kernel and driver versions", host_metrics(), make_host_collector},
       CollectorSpec{"kernel_log", true, seconds(1), seconds(10), OnScrape::kUseNewest,
                     "Hog reports and GPU messages of the kernel log", kernel_log_metrics(),
                     make_kernel_log_collector},
+      CollectorSpec{"kfd", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "Processes that use a GPU through KFD, and those that ended without letting go",
+                    kfd_metrics(), make_kfd_collector},
+      CollectorSpec{"kfd_limits", true, seconds(15), seconds(2), OnScrape::kRefresh,
+                    "KFD's memory limits and TTM's pool of free pages", kfd_limits_metrics(),
+                    make_kfd_limits_collector},
       CollectorSpec{"kworkers", true, seconds(15), seconds(5), OnScrape::kUseNewest,
                     "CPU time of kworkers, which bounds the rate of hogs", kworkers_metrics(),
                     make_kworkers_collector},

@@ -56,6 +56,16 @@ Result<std::vector<std::string>> FileRoot::list(std::string_view relative) const
   return names;
 }
 
+Result<std::string> FileRoot::link_name(std::string_view relative) const {
+  const std::filesystem::path path = path_of(relative);
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+  if (error) {
+    return error_from_errno(error.value(), "read link " + path.string());
+  }
+  return target.filename().string();
+}
+
 bool FileRoot::exists(std::string_view relative) const {
   std::error_code error;
   return std::filesystem::exists(path_of(relative), error);

@@ -26,6 +26,10 @@ class FileRoot {
   /// The names in a directory, sorted, without "." and "..".
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view relative) const;
 
+  /// The last component of what a symbolic link points to: sysfs names a device's driver so.
+  /// Touches neither the target nor its driver. Errors: by errno; kUnknown if it is no link.
+  [[nodiscard]] Result<std::string> link_name(std::string_view relative) const;
+
   /// Whether the path exists. False as well where the parent may not be searched.
   [[nodiscard]] bool exists(std::string_view relative) const;
 

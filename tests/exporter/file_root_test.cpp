@@ -134,5 +134,13 @@ TEST_F(FileRootTest, KnowsWhatExists) {
   EXPECT_FALSE(root_.exists("directory/file/below"));
 }
 
+TEST_F(FileRootTest, NamesWhatALinkPointsTo) {
+  tree_.link("class/card1/device/driver", "../../../../bus/pci/drivers/amdgpu");
+  EXPECT_EQ(*root_.link_name("class/card1/device/driver"), "amdgpu");  // which need not exist
+  EXPECT_EQ(root_.link_name("class/card2").error().kind, ErrorKind::kNotFound);
+  tree_.write("file", "");
+  EXPECT_EQ(root_.link_name("file").error().kind, ErrorKind::kUnknown);
+}
+
 }  // namespace
 }  // namespace apu

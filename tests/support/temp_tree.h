@@ -20,6 +20,15 @@ class TempTree {
   /// Makes a FIFO: a file whose open never returns while nobody writes to it.
   void make_fifo(const std::string& relative) const;
 
+  /// Makes a symbolic link, and the directories above it.
+  void link(const std::string& relative, const std::string& target) const;
+
+  /// Makes a file that nobody may read, root included: a link to a write-only file of procfs,
+  /// whose open fails with EACCES and does nothing else.
+  void make_unreadable(const std::string& relative) const {
+    link(relative, "/proc/sys/vm/compact_memory");
+  }
+
   void remove(const std::string& relative) const;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

@@ -31,6 +31,15 @@ int get_attributes(const char* path, struct stat* attributes, fuse_file_info* /*
   return ::lstat(real_path(path).c_str(), attributes) == 0 ? 0 : -errno;
 }
 
+int read_link(const char* path, char* buffer, size_t size) {
+  const ssize_t length = ::readlink(real_path(path).c_str(), buffer, size - 1);
+  if (length < 0) {
+    return -errno;
+  }
+  buffer[length] = '\0';
+  return 0;
+}
+
 int read_directory(const char* path, void* buffer, fuse_fill_dir_t fill, off_t /*offset*/,
                    fuse_file_info* /*info*/, fuse_readdir_flags /*flags*/) {
   DIR* directory = ::opendir(real_path(path).c_str());
@@ -79,6 +88,7 @@ int main(int argc, char** argv) {
   trigger_path = std::string(argv[3]) + "/../hang";
   fuse_operations operations{};
   operations.getattr = get_attributes;
+  operations.readlink = read_link;
   operations.readdir = read_directory;
   operations.open = open_file;
   operations.read = read_file;
