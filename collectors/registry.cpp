@@ -13,6 +13,7 @@
 #include "collectors/memory.h"
 #include "collectors/pressure.h"
 #include "collectors/process.h"
+#include "collectors/seats/seats.h"
 #include "collectors/swap.h"
 
 namespace apu {
@@ -26,7 +27,7 @@ std::span<const CollectorSpec> all_collectors() {
       // name, on by default, period, deadline, on scrape, summary, metrics, make
       CollectorSpec{"cgroup", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Seats, and what memory cgroups are charged for", cgroup_metrics(),
-                    make_cgroup_collector},
+                    make_cgroup_collector, 1},
       CollectorSpec{"gpu", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Memory pools, identity and parameters of the AMD GPUs", gpu_metrics(),
                     make_gpu_collector},
@@ -55,6 +56,9 @@ std::span<const CollectorSpec> all_collectors() {
                     make_pressure_collector},
       CollectorSpec{"process", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "The exporter's own process", process_metrics(), make_process_collector},
+      CollectorSpec{"seats", true, seconds(5), seconds(2), OnScrape::kUseNewest,
+                    "What the seats hold on the GPUs, and what of it their cgroups do not see",
+                    seats_metrics(), make_seats_collector, 2},
       CollectorSpec{"swap", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Swap devices, zram, swap traffic, swappiness", swap_metrics(),
                     make_swap_collector},

@@ -74,6 +74,9 @@ struct CollectorSpec {
   std::string_view summary;  ///< one line for --help and README.md
   std::span<const MetricInfo> metrics;
   std::unique_ptr<Collector> (*make)(const CollectorContext&);
+  /// 0 for collectors that need no other. One that takes facts has a higher stage than all whose
+  /// facts it takes: where every collector makes one pass, it makes its pass after theirs.
+  unsigned stage = 0;
 };
 
 }  // namespace apu

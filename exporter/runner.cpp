@@ -58,11 +58,30 @@ void Runner::refresh(std::chrono::milliseconds max_wait) {
 }
 
 bool Runner::pass_all(std::chrono::milliseconds max_wait) {
-  std::vector<Awaited> awaited;
-  for (Worker& worker : workers_) {
-    awaited.push_back({&worker, worker.request_pass(/*from_start=*/true)});
+  return pass_stages(0, max_wait);
+}
+
+bool Runner::pass_derived(std::chrono::milliseconds max_wait) {
+  return pass_stages(1, max_wait);
+}
+
+bool Runner::pass_stages(unsigned first, std::chrono::milliseconds max_wait) {
+  const Steady::time_point deadline = Steady::now() + max_wait;
+  unsigned last = 0;
+  for (const Worker& worker : workers_) {
+    last = std::max(last, worker.spec().stage);
   }
-  return signal_->wait_until(Steady::now() + max_wait, [&] { return all_ended(awaited); });
+  bool whole = true;
+  for (unsigned stage = first; stage <= last; ++stage) {
+    std::vector<Awaited> awaited;
+    for (Worker& worker : workers_) {
+      if (worker.spec().stage == stage) {
+        awaited.push_back({&worker, worker.request_pass(/*from_start=*/true)});
+      }
+    }
+    whole = signal_->wait_until(deadline, [&] { return all_ended(awaited); }) && whole;
+  }
+  return whole;
 }
 
 bool Runner::wait_ready(std::chrono::milliseconds max_wait) {

@@ -50,8 +50,12 @@ class Runner {
   /// pass, and waits for those passes. Overdue ones are never waited for.
   void refresh(std::chrono::milliseconds max_wait);
 
-  /// Has every collector do a whole pass that starts now. False if one did not end in time.
+  /// Has every collector do a whole pass that starts now, stage by stage. False if one did not end
+  /// in time.
   bool pass_all(std::chrono::milliseconds max_wait);
+
+  /// The same for those that take the facts of others alone.
+  bool pass_derived(std::chrono::milliseconds max_wait);
 
   /// Waits until ready().
   bool wait_ready(std::chrono::milliseconds max_wait);
@@ -66,6 +70,8 @@ class Runner {
   [[nodiscard]] std::vector<CollectorView> view() const;
 
  private:
+  bool pass_stages(unsigned first, std::chrono::milliseconds max_wait);
+
   std::shared_ptr<Store> store_ = std::make_shared<Store>();
   std::shared_ptr<PassSignal> signal_ = std::make_shared<PassSignal>();
   std::vector<Worker> workers_;

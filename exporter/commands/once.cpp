@@ -33,6 +33,7 @@ Outcome once(const Options& options, std::span<const CollectorSpec> known) {
   Runner& runner = *exporter->runner;
   runner.start();
   runner.wait_ready(kCollectWait);
+  runner.pass_derived(kCollectWait);
   if (exporter->replay) {
     if (const Status error = exporter->replay->play(runner, /*wait=*/false)) {
       log::error("Replay failed", {{"err", error->message}});

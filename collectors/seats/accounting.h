@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "collectors/cgroup/cgroup.h"
+#include "collectors/gpu.h"
+#include "collectors/kfd.h"
+#include "collectors/seats/index.h"
+
+namespace apu {
+
+/// What lies in one pool of a GPU, by pool: vram, gtt; bytes.
+using PoolsOfGpu = std::map<std::string, std::uint64_t>;
+
+/// What the clients of all processes hold. docs/memory-accounting.md has the whole account.
+struct ClientMemory {
+  /// By process and GPU. A process of which a client could not be read is not in it.
+  std::map<ProcessKey, std::map<std::string, PoolsOfGpu>> by_process;
+  /// By GPU: what all clients hold. Only pools of which every client is exactly known.
+  std::map<std::string, PoolsOfGpu> by_gpu;
+};
+
+/// GPU memory and KFD's numbers of one seat.
+struct SeatGpu {
+  std::optional<std::uint64_t> vram;               ///< bytes, by DRM fdinfo
+  std::optional<std::uint64_t> gtt;                ///< bytes, by DRM fdinfo
+  std::optional<std::uint64_t> kfd_allocated;      ///< bytes: every hipMalloc, wherever it lies
+  std::map<ProcessKey, std::uint64_t> evicted_ms;  ///< of each process that lives
+  std::optional<KfdQueueCounts> queues;
+};
+
+struct SeatAccount {
+  std::map<std::string, SeatGpu> gpus;  ///< by PCI address
+  /// GTT of its processes that its memory controller does not see, bytes: never negative.
+  std::optional<std::uint64_t> divergence;
+};
+
+/// The newest facts of the collectors that read; nullptr where there are none.
+struct SeatInputs {
+  const CgroupFacts* cgroup = nullptr;
+  const GpuFacts* gpu = nullptr;
+  const KfdFacts* kfd = nullptr;
+  const ClientMemory* clients = nullptr;
+};
+
+/// The account of each seat, by its name.
+std::map<std::string, SeatAccount> account_seats(const SeatInputs& inputs);
+
+/// GTT of all GPUs that no memory cgroup is charged for, bytes.
+std::optional<std::uint64_t> host_divergence(const SeatInputs& inputs);
+
+/// What is used of a pool and no living process's client accounts for, bytes, by GPU and pool.
+/// Absent where a client was unreadable, or may have more than was read.
+std::map<std::pair<std::string, std::string>, std::uint64_t> unowned_memory(
+    const SeatInputs& inputs);
+
+}  // namespace apu

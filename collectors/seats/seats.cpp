@@ -1,0 +1,217 @@
+#include "collectors/seats/seats.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "exporter/store.h"
+
+namespace apu {
+namespace {
+
+using prometheus::MetricType;
+
+constexpr MetricInfo kInfo{
+    "apu_seat_info", MetricType::Gauge, "seat,unit,cgroup,command,pod_uid,container_id",
+    "1, with what the seat is; the command of the process that holds most GPU memory "
+    "(/proc/PID/cgroup, /proc/PID/stat)"};
+constexpr MetricInfo kProcesses{"apu_seat_processes", MetricType::Gauge, "seat",
+                                "Processes in the seat (cgroup.procs)"};
+constexpr MetricInfo kGpuMemory{
+    "apu_seat_gpu_memory_bytes", MetricType::Gauge, "seat,gpu,pool",
+    "Memory that the seat's clients hold on the GPU: vram or gtt; absent in a pass in which one "
+    "could not be read (/proc/PID/fdinfo)"};
+constexpr MetricInfo kAllocated{
+    "apu_seat_kfd_allocated_bytes", MetricType::Gauge, "seat,gpu",
+    "What the seat allocated by hipMalloc, wherever it was placed (/sys/class/kfd/kfd/proc/PID/"
+    "vram_*)"};
+constexpr MetricInfo kEvicted{
+    "apu_seat_queue_evicted_seconds_total", MetricType::Counter, "seat,gpu",
+    "Time in which the seat's queues were evicted; an eviction is added when it ends, so it "
+    "stands still while one lasts (/sys/class/kfd/kfd/proc/PID/stats_*/evicted_ms)"};
+constexpr MetricInfo kQueues{"apu_seat_queues", MetricType::Gauge, "seat,gpu,kind",
+                             "User queues that exist, evicted ones too: compute or sdma "
+                             "(/sys/class/kfd/kfd/proc/PID/queues)"};
+constexpr MetricInfo kDivergence{
+    "apu_seat_memcg_gtt_divergence_bytes", MetricType::Gauge, "seat",
+    "GTT that the seat's processes hold and that its memory cgroup is not charged for "
+    "(/proc/PID/fdinfo, memory.stat)"};
+constexpr MetricInfo kHostDivergence{
+    "apu_memcg_gtt_divergence_bytes", MetricType::Gauge, "",
+    "GTT in use on all GPUs that no memory cgroup is charged for (mem_info_gtt_used, memory.stat)"};
+constexpr MetricInfo kUnowned{
+    "apu_gpu_memory_unowned_bytes", MetricType::Gauge, "gpu,pool",
+    "GPU memory in use that no client of a living process accounts for; absent where a client "
+    "could not be read whole (mem_info_*_used, /proc/PID/fdinfo)"};
+constexpr std::array kMetrics{kInfo,   kProcesses,  kGpuMemory,      kAllocated, kEvicted,
+                              kQueues, kDivergence, kHostDivergence, kUnowned};
+
+std::uint64_t gpu_bytes(const ClientMemory* clients, const ProcessKey& process) {
+  std::uint64_t sum = 0;
+  if (clients == nullptr) {
+    return sum;
+  }
+  const auto found = clients->by_process.find(process);
+  if (found != clients->by_process.end()) {
+    for (const auto& [gpu, pools] : found->second) {
+      for (const auto& [pool, bytes] : pools) {
+        sum += bytes;
+      }
+    }
+  }
+  return sum;
+}
+
+/// A snapshot of another collector, and its facts while it is fresh enough to be evidence.
+template <typename Facts>
+class Evidence {
+ public:
+  Evidence(const Store& store, std::string_view collector) : newest_(store.newest(collector)) {
+    constexpr std::chrono::minutes kMaxAge{5};
+    const bool fresh =
+        newest_.snapshot != nullptr && std::chrono::steady_clock::now() - newest_.taken < kMaxAge;
+    facts_ = fresh ? std::any_cast<Facts>(&newest_.snapshot->facts) : nullptr;
+  }
+
+  [[nodiscard]] const Facts* facts() const { return facts_; }
+
+ private:
+  StoredSnapshot newest_;
+  const Facts* facts_ = nullptr;
+};
+
+class SeatsCollector : public Collector {
+ public:
+  explicit SeatsCollector(const CollectorContext& context) : store_(context.store) {}
+
+  Result<Snapshot> collect() override {
+    const Evidence<CgroupFacts> cgroup(*store_, "cgroup");
+    const Evidence<GpuFacts> gpu(*store_, "gpu");
+    const Evidence<KfdFacts> kfd(*store_, "kfd");
+    const SeatInputs inputs{cgroup.facts(), gpu.facts(), kfd.facts(), nullptr};
+    SeatsFacts facts{account_seats(inputs), host_divergence(inputs), unowned_memory(inputs)};
+    MetricWriter metrics;
+    if (inputs.cgroup != nullptr) {
+      add_seats(metrics, inputs, facts);
+    }
+    metrics.set(kHostDivergence, facts.host_divergence);
+    for (const auto& [key, bytes] : facts.unowned) {
+      metrics.set(kUnowned, {key.first, key.second}, static_cast<double>(bytes));
+    }
+    return Snapshot{std::move(facts), metrics.take()};
+  }
+
+ private:
+  void add_seats(MetricWriter& metrics, const SeatInputs& inputs, const SeatsFacts& facts) {
+    const SeatIndex& index = *inputs.cgroup->index;
+    for (const Seat& seat : index.seats) {
+      const SeatPlace& place = seat.place;
+      const SeatProcess* process = representatives_.choose(seat, inputs.clients);
+      metrics.set(kInfo,
+                  {seat.name, place.unit, place.cgroup, process != nullptr ? process->command : "",
+                   place.pod_uid, place.container_id},
+                  1);
+      metrics.set(kProcesses, {seat.name}, static_cast<double>(seat.processes.size()));
+      add_account(metrics, seat, facts.accounts.at(seat.name));
+    }
+    representatives_.keep_only(index);
+    evicted_.keep_only(index);
+  }
+
+  void add_account(MetricWriter& metrics, const Seat& seat, const SeatAccount& account) {
+    constexpr double kMilliseconds = 1e-3;
+    for (const auto& [gpu, sums] : account.gpus) {
+      metrics.set(kGpuMemory, {seat.name, gpu, "vram"}, sums.vram);
+      metrics.set(kGpuMemory, {seat.name, gpu, "gtt"}, sums.gtt);
+      metrics.set(kAllocated, {seat.name, gpu}, sums.kfd_allocated);
+      if (sums.kfd_allocated || !sums.evicted_ms.empty()) {
+        metrics.set(
+            kEvicted, {seat.name, gpu},
+            static_cast<double>(evicted_.total(seat, gpu, sums.evicted_ms)) * kMilliseconds);
+      }
+      if (sums.queues) {
+        metrics.set(kQueues, {seat.name, gpu, "compute"},
+                    static_cast<double>(sums.queues->compute));
+        metrics.set(kQueues, {seat.name, gpu, "sdma"}, static_cast<double>(sums.queues->sdma));
+      }
+    }
+    metrics.set(kDivergence, {seat.name}, account.divergence);
+  }
+
+  std::shared_ptr<const Store> store_;
+  SeatRepresentatives representatives_;
+  SeatCounters evicted_;
+};
+
+}  // namespace
+
+const SeatProcess* SeatRepresentatives::choose(const Seat& seat, const ClientMemory* clients) {
+  if (seat.processes.empty()) {
+    chosen_.erase(seat.name);
+    return nullptr;
+  }
+  const auto known = chosen_.find(seat.name);
+  if (known != chosen_.end()) {
+    const auto same =
+        std::find_if(seat.processes.begin(), seat.processes.end(),
+                     [&](const SeatProcess& process) { return process.key == known->second; });
+    if (same != seat.processes.end()) {
+      return &*same;
+    }
+  }
+  // They stand oldest first, and of equals the first is found.
+  const auto most = std::max_element(seat.processes.begin(), seat.processes.end(),
+                                     [&](const SeatProcess& a, const SeatProcess& b) {
+                                       return std::pair(gpu_bytes(clients, a.key), a.on_gpu) <
+                                              std::pair(gpu_bytes(clients, b.key), b.on_gpu);
+                                     });
+  chosen_[seat.name] = most->key;
+  return &*most;
+}
+
+void SeatRepresentatives::keep_only(const SeatIndex& index) {
+  std::set<std::string> names;
+  for (const Seat& seat : index.seats) {
+    names.insert(seat.name);
+  }
+  std::erase_if(chosen_, [&](const auto& entry) { return !names.contains(entry.first); });
+}
+
+std::uint64_t SeatCounters::total(const Seat& seat, const std::string& gpu,
+                                  const std::map<ProcessKey, std::uint64_t>& values) {
+  Count& count = counts_[{seat.name, gpu}];
+  for (const auto& [process, value] : values) {
+    count.living[process] = value;
+  }
+  std::erase_if(count.living, [&](const auto& entry) {
+    const bool lives =
+        std::any_of(seat.processes.begin(), seat.processes.end(),
+                    [&](const SeatProcess& process) { return process.key == entry.first; });
+    count.ended += lives ? 0 : entry.second;
+    return !lives;
+  });
+  std::uint64_t total = count.ended;
+  for (const auto& [process, value] : count.living) {
+    total += value;
+  }
+  return total;
+}
+
+void SeatCounters::keep_only(const SeatIndex& index) {
+  std::set<std::string> names;
+  for (const Seat& seat : index.seats) {
+    names.insert(seat.name);
+  }
+  std::erase_if(counts_, [&](const auto& entry) { return !names.contains(entry.first.first); });
+}
+
+std::span<const MetricInfo> seats_metrics() {
+  return kMetrics;
+}
+
+std::unique_ptr<Collector> make_seats_collector(const CollectorContext& context) {
+  return std::make_unique<SeatsCollector>(context);
+}
+
+}  // namespace apu
