@@ -74,17 +74,21 @@ std::optional<std::uint64_t> number_after(std::string_view line, std::string_vie
   return take_unsigned(rest);
 }
 
+/// `number` of units as bytes; nullopt if there is none, or it does not fit.
+std::optional<std::uint64_t> to_bytes(const std::optional<std::uint64_t>& number,
+                                      std::uint64_t unit_bytes) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 63U;
+  return number && *number < kMost / unit_bytes ? std::optional(*number * unit_bytes)
+                                                : std::nullopt;
+}
+
 /// A line of the layouts before 5.19.
 std::optional<GttManager> parse_pages_line(std::string_view line, std::uint64_t page_bytes) {
   constexpr std::uint64_t kMegabyte = 1048576;
-  const auto size = number_after(line, "man size:");
-  const auto used_pages = number_after(line, "gtt used:");
-  const auto used_megabytes = number_after(line, "usage:");
-  if (!size || (!used_pages && !used_megabytes)) {
-    return std::nullopt;
-  }
-  return GttManager{*size * page_bytes,
-                    used_pages ? *used_pages * page_bytes : *used_megabytes * kMegabyte};
+  const auto size = to_bytes(number_after(line, "man size:"), page_bytes);
+  const auto in_pages = to_bytes(number_after(line, "gtt used:"), page_bytes);
+  const auto used = in_pages ? in_pages : to_bytes(number_after(line, "usage:"), kMegabyte);
+  return size && used ? std::optional(GttManager{*size, *used}) : std::nullopt;
 }
 
 // --- map

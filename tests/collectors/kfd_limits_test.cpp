@@ -111,9 +111,11 @@ TEST(ParseGttMm, TheGartIsNotTheGtt) {
 }
 
 TEST(ParseGttMm, DamagedIsMalformed) {
-  for (const auto text : {""sv, "  size: 1\n"sv, "  usage: 1\n"sv, "  size: x\n  usage: 1\n"sv,
-                          "  size: 1\n  usage: 18446744073709547520\n"sv, "man size:x pages\n"sv,
-                          "man size:5 pages\n"sv, "\0\xff\xfe"sv}) {
+  for (const auto text :
+       {""sv, "  size: 1\n"sv, "  usage: 1\n"sv, "  size: x\n  usage: 1\n"sv,
+        "  size: 1\n  usage: 18446744073709547520\n"sv, "man size:x pages\n"sv,
+        "man size:5 pages\n"sv, "man size:9223372036854775807 pages,  gtt used:1 pages\n"sv,
+        "\0\xff\xfe"sv}) {
     EXPECT_FALSE(parse_gtt_mm(text, kPage)) << text;
   }
 }

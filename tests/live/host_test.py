@@ -79,7 +79,8 @@ class ThisHost(unittest.TestCase):
         pid = self.exporter.process.pid
         for thread in apu.thread_ids(pid):
             name = read(f"/proc/{pid}/task/{thread}/comm").strip()
-            if name in ("memory", "pressure", "swap", "host", "process", "kernel_log"):
+            if name in ("memory", "pressure", "swap", "host", "process", "kernel_log", "gpu",
+                        "gpu_busy", "kfd", "kfd_limits"):
                 folder = f"/proc/{pid}/task/{thread}/fd"
                 links = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder) if int(fd) > 2]
                 self.assertFalse([link for link in links if link.startswith("socket:")], name)
