@@ -17,9 +17,13 @@ constexpr const char* kSource = "cgroup2";
 constexpr int kMaxDepth = 12;
 constexpr size_t kMaxUnits = 4000;
 
+/// `file` of a cgroup, or the cgroup itself, relative to the root.
 std::string below(const std::string& path, std::string_view file) {
-  return fmt::format("{}/{}", path.substr(std::min(path.find_first_not_of('/'), path.size())),
-                     file);
+  std::string relative = path.substr(std::min(path.find_first_not_of('/'), path.size()));
+  if (!relative.empty() && !file.empty()) {
+    relative += '/';
+  }
+  return relative + std::string(file);
 }
 
 std::string join(const std::string& path, std::string_view child) {
