@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,12 @@ class FileRoot {
 
   /// The names in a directory, sorted, without "." and "..".
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view relative) const;
+
+  /// Calls `visit(name, target)` for each symbolic link in a directory, in the kernel's order; a
+  /// link that goes away meanwhile is left out. Never follows one.
+  [[nodiscard]] Status for_each_link(
+      std::string_view relative,
+      const std::function<void(std::string_view, std::string_view)>& visit) const;
 
   /// Whether the path exists. False as well where the parent may not be searched.
   [[nodiscard]] bool exists(std::string_view relative) const;

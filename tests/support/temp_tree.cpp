@@ -35,6 +35,12 @@ void TempTree::make_fifo(const std::string& relative) const {
   }
 }
 
+void TempTree::link(const std::string& relative, const std::string& target) const {
+  const std::filesystem::path file = path_ / relative;
+  std::filesystem::create_directories(file.parent_path());
+  std::filesystem::create_symlink(target, file);
+}
+
 void TempTree::remove(const std::string& relative) const {
   std::filesystem::remove_all(path_ / relative);
 }

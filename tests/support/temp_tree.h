@@ -20,6 +20,9 @@ class TempTree {
   /// Makes a FIFO: a file whose open never returns while nobody writes to it.
   void make_fifo(const std::string& relative) const;
 
+  /// Makes a symbolic link, dangling or not, and the directories above it.
+  void link(const std::string& relative, const std::string& target) const;
+
   void remove(const std::string& relative) const;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
