@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "collectors/gpu_clients/gpu_clients.h"
 #include "collectors/host.h"
 #include "collectors/kernel_log/kernel_log.h"
 #include "collectors/kworkers.h"
@@ -19,6 +20,9 @@ using std::chrono::seconds;
 std::span<const CollectorSpec> all_collectors() {
   static const std::array kCollectors{
       // name, on by default, period, deadline, on scrape, summary, metrics, make
+      CollectorSpec{"gpu_clients", true, seconds(15), seconds(10), OnScrape::kUseNewest,
+                    "Memory of the GPU's clients, by DRM fdinfo", gpu_clients_metrics(),
+                    make_gpu_clients_collector},
       CollectorSpec{"host", true, seconds(60), seconds(5), OnScrape::kUseNewest,
                     "Boot time, kernel and driver versions", host_metrics(), make_host_collector},
       CollectorSpec{"kernel_log", true, seconds(1), seconds(10), OnScrape::kUseNewest,

@@ -148,7 +148,7 @@ def fixture_copy(name):
     """A copy of a fixture that the test may change."""
     with tempfile.TemporaryDirectory(prefix="apu-test-") as directory:
         host = pathlib.Path(directory) / "host"
-        shutil.copytree(FIXTURES / name, host)
+        shutil.copytree(FIXTURES / name, host, symlinks=True)
         yield host
 
 

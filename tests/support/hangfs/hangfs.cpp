@@ -44,6 +44,15 @@ int read_directory(const char* path, void* buffer, fuse_fill_dir_t fill, off_t /
   return 0;
 }
 
+int read_link(const char* path, char* buffer, size_t size) {
+  const ssize_t count = ::readlink(real_path(path).c_str(), buffer, size - 1);
+  if (count < 0) {
+    return -errno;
+  }
+  buffer[count] = '\0';
+  return 0;
+}
+
 int open_file(const char* path, fuse_file_info* info) {
   const int fd = ::open(real_path(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -79,6 +88,7 @@ int main(int argc, char** argv) {
   trigger_path = std::string(argv[3]) + "/../hang";
   fuse_operations operations{};
   operations.getattr = get_attributes;
+  operations.readlink = read_link;
   operations.readdir = read_directory;
   operations.open = open_file;
   operations.read = read_file;
