@@ -5,6 +5,7 @@
 #include "collectors/cgroup/cgroup.h"
 #include "collectors/gpu.h"
 #include "collectors/gpu_busy.h"
+#include "collectors/gpu_clients/gpu_clients.h"
 #include "collectors/host.h"
 #include "collectors/kernel_log/kernel_log.h"
 #include "collectors/kfd.h"
@@ -34,6 +35,9 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"gpu_busy", true, seconds(15), seconds(5), OnScrape::kUseNewest,
                     "How busy the AMD GPUs are, which the kernel can take long to say",
                     gpu_busy_metrics(), make_gpu_busy_collector},
+      CollectorSpec{"gpu_clients", true, seconds(15), seconds(10), OnScrape::kUseNewest,
+                    "Memory of the GPU's clients, by DRM fdinfo", gpu_clients_metrics(),
+                    make_gpu_clients_collector},
       CollectorSpec{"host", true, seconds(60), seconds(5), OnScrape::kUseNewest,
                     "Boot time, kernel and driver versions", host_metrics(), make_host_collector},
       CollectorSpec{"kernel_log", true, seconds(1), seconds(10), OnScrape::kUseNewest,

@@ -1,16 +1,27 @@
 #include "exporter/file_root.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
+#include <memory>
 #include <system_error>
 
 #include "exporter/descriptor.h"
 
 namespace apu {
+namespace {
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+}  // namespace
 
 Result<std::string> FileRoot::read(std::string_view relative) const {
   const std::string path = path_of(relative).string();
@@ -64,6 +75,27 @@ Result<std::string> FileRoot::link_name(std::string_view relative) const {
     return error_from_errno(error.value(), "read link " + path.string());
   }
   return target.filename().string();
+}
+
+Status FileRoot::for_each_link(
+    std::string_view relative,
+    const std::function<void(std::string_view, std::string_view)>& visit) const {
+  const std::string path = path_of(relative).string();
+  const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(path.c_str()));
+  if (!directory) {
+    return error_from_errno(errno, "list " + path);
+  }
+  std::array<char, PATH_MAX> target{};
+  errno = 0;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const ssize_t size =
+        ::readlinkat(::dirfd(directory.get()), entry->d_name, target.data(), target.size());
+    if (size >= 0) {
+      visit(entry->d_name, {target.data(), static_cast<size_t>(size)});
+    }
+    errno = 0;
+  }
+  return errno == 0 ? Status() : error_from_errno(errno, "list " + path);
 }
 
 bool FileRoot::exists(std::string_view relative) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,12 @@ class FileRoot {
   /// The last component of what a symbolic link points to: sysfs names a device's driver so.
   /// Touches neither the target nor its driver. Errors: by errno; kUnknown if it is no link.
   [[nodiscard]] Result<std::string> link_name(std::string_view relative) const;
+
+  /// Calls `visit(name, target)` for each symbolic link in a directory, in the kernel's order; a
+  /// link that goes away meanwhile is left out. Never follows one.
+  [[nodiscard]] Status for_each_link(
+      std::string_view relative,
+      const std::function<void(std::string_view, std::string_view)>& visit) const;
 
   /// Whether the path exists. False as well where the parent may not be searched.
   [[nodiscard]] bool exists(std::string_view relative) const;

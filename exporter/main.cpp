@@ -11,6 +11,7 @@
 #include "exporter/commands/analyze.h"
 #include "exporter/commands/once.h"
 #include "exporter/commands/serve.h"
+#include "exporter/guarded_helper.h"
 #include "exporter/log.h"
 #include "exporter/options.h"
 #include "exporter/thread.h"
@@ -44,6 +45,9 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && argv[1] == apu::kJournalReaderOption) {
     return apu::run_journal_reader({argv + 1, static_cast<size_t>(argc) - 1});
+  }
+  if (argc > 1 && argv[1] == apu::kGuardedReaderOption) {
+    return apu::run_guarded_reader();
   }
   const apu::CommandLine command_line = apu::parse_command_line(argc, argv, apu::all_collectors());
   if (!command_line.options) {

@@ -33,6 +33,7 @@ ErrorKind kind_of(int errno_value) {
     case ENOTDIR:
     case ENODEV:
     case ENXIO:
+    case ESRCH:  // the process of an open file of procfs has ended
       return ErrorKind::kNotFound;
     case EACCES:
     case EPERM:

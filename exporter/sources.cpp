@@ -16,7 +16,11 @@ constexpr MetricInfo kUnavailable{"apu_source_unavailable_info", MetricType::Gau
                                   "1, only while the source cannot be read (exporter)"};
 constexpr MetricInfo kParseErrors{"apu_parse_errors_total", MetricType::Counter, "source",
                                   "Pieces of input that could not be read (exporter)"};
-constexpr std::array kMetrics{kAvailable, kUnavailable, kParseErrors};
+constexpr MetricInfo kGuardedTimeouts{
+    "apu_guarded_read_timeouts_total", MetricType::Counter, "file",
+    "Files of /proc/PID that did not answer within 2 s; the process is left out for a while "
+    "(exporter)"};
+constexpr std::array kMetrics{kAvailable, kUnavailable, kParseErrors, kGuardedTimeouts};
 
 }  // namespace
 
@@ -52,6 +56,16 @@ bool SourceBoard::count_parse_error(const std::string& source, const std::string
   return errors.logged.size() < kLoggedMessages && errors.logged.insert(message).second;
 }
 
+void SourceBoard::expect_guarded_reads(const std::string& file) {
+  const std::lock_guard lock(mutex_);
+  guarded_timeouts_.try_emplace(file);
+}
+
+void SourceBoard::count_guarded_timeout(const std::string& file) {
+  const std::lock_guard lock(mutex_);
+  guarded_timeouts_[file] += 1;
+}
+
 Families SourceBoard::families() const {
   const std::lock_guard lock(mutex_);
   std::map<std::string, std::optional<ErrorKind>> merged;
@@ -68,6 +82,9 @@ Families SourceBoard::families() const {
   }
   for (const auto& [source, errors] : parse_errors_) {
     metrics.set(kParseErrors, {source}, static_cast<double>(errors.count));
+  }
+  for (const auto& [file, count] : guarded_timeouts_) {
+    metrics.set(kGuardedTimeouts, {file}, static_cast<double>(count));
   }
   return metrics.take();
 }
@@ -87,6 +104,16 @@ void SourceReporter::parse_error(const std::string& source, const std::string& w
   if (board_->count_parse_error(source, message)) {
     log::warn("Input could not be read", {{"collector", collector_}, {"err", message}});
   }
+}
+
+void SourceReporter::expect_guarded_reads(const std::string& file) const {
+  board_->expect_guarded_reads(file);
+}
+
+void SourceReporter::guarded_timeout(const std::string& file, const std::string& path) const {
+  board_->count_guarded_timeout(file);
+  log::warn("A file does not answer, its process is left out for a while",
+            {{"collector", collector_}, {"path", path}});
 }
 
 void SourceReporter::note(const std::string& source, const Status& status) const {

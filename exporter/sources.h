@@ -33,6 +33,12 @@ class SourceBoard {
   /// Counts one. Returns whether `message` is new and shall be logged.
   bool count_parse_error(const std::string& source, const std::string& message);
 
+  /// Makes apu_guarded_read_timeouts_total{file} exist, at 0 if it is new.
+  void expect_guarded_reads(const std::string& file);
+
+  /// Counts a file of this kind that did not answer its guarded reader.
+  void count_guarded_timeout(const std::string& file);
+
   /// A source is available if no collector that uses it says otherwise.
   [[nodiscard]] Families families() const;
 
@@ -48,6 +54,7 @@ class SourceBoard {
   mutable std::mutex mutex_;
   std::map<Key, std::optional<ErrorKind>> states_;  // nullopt: available
   std::map<std::string, ParseErrors> parse_errors_;
+  std::map<std::string, std::uint64_t> guarded_timeouts_;  // by kind of file
 };
 
 /// A collector's handle on the board. Cheap to copy, safe to use from several threads.
@@ -62,6 +69,12 @@ class SourceReporter {
   /// Counts input of `source` that could not be read, and logs `what`, which names file and
   /// line; each message once an hour, and not too many.
   void parse_error(const std::string& source, const std::string& what) const;
+
+  /// Files of this kind (fdinfo, cmdline) are read by a guarded reader.
+  void expect_guarded_reads(const std::string& file) const;
+
+  /// Counts a file of kind `file` that did not answer its guarded reader, and logs its `path`.
+  void guarded_timeout(const std::string& file, const std::string& path) const;
 
   /// Notes whether the source can be read: it is available, or is not for the error's reason
   /// (kMalformed is counted as a parse error too).

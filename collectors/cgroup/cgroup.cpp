@@ -8,8 +8,10 @@
 #include <set>
 #include <utility>
 
+#include "collectors/gpu_clients/gpu_clients.h"
 #include "collectors/parsers/pid_stat.h"
 #include "exporter/file_root.h"
+#include "exporter/store.h"
 #include "exporter/text.h"
 
 namespace apu {
@@ -95,6 +97,7 @@ class CgroupCollector : public Collector {
   explicit CgroupCollector(const CollectorContext& context)
       : procfs_(context.roots.procfs),
         sysfs_(context.roots.sysfs),
+        store_(context.store),
         fixture_(context.roots.fixture),
         sources_(context.sources),
         rules_(rules_of(context.seats)),
@@ -111,8 +114,8 @@ class CgroupCollector : public Collector {
     CgroupFacts facts;
     facts.index = find_seats();
     for (const Seat& seat : facts.index->seats) {
-      if (seat.place.kind == SeatKind::kLoginSession || seat.place.kind == SeatKind::kOther) {
-        continue;  // its cgroup holds others too
+      if (!seat.place.owns_cgroup()) {
+        continue;
       }
       if (auto memory = tree_.read_memory(seat.place.cgroup)) {
         facts.memory[seat.name] = *std::move(memory);
@@ -130,6 +133,13 @@ class CgroupCollector : public Collector {
     std::map<std::int64_t, SeatProcess> processes;
     for (const std::int64_t pid : gpu_pids()) {
       add_process(pid, true, processes);
+    }
+    for (const ProcessIdentity& holder : client_holders()) {
+      add_process(holder.pid, true, processes);
+      const auto found = processes.find(holder.pid);
+      if (found != processes.end() && found->second.key != holder) {
+        processes.erase(found);  // another process has that id by now
+      }
     }
     for (const std::string& cgroup : seat_cgroups(units, processes)) {
       for (const std::int64_t pid : tree_.processes(cgroup)) {
@@ -156,7 +166,7 @@ class CgroupCollector : public Collector {
     }
     for (const auto& [pid, process] : gpu_processes) {
       const SeatPlace place = parse_seat_place(process.cgroup);
-      if (place.kind != SeatKind::kLoginSession && place.kind != SeatKind::kOther) {
+      if (place.owns_cgroup()) {
         cgroups.insert(place.cgroup);
       }
     }
@@ -173,6 +183,21 @@ class CgroupCollector : public Collector {
       }
     }
     return pids;
+  }
+
+  /// Processes that hold a DRM client of an AMD card, by the newest facts.
+  [[nodiscard]] std::vector<ProcessIdentity> client_holders() const {
+    std::vector<ProcessIdentity> holders;
+    const auto newest = store_->newest("gpu_clients");
+    const auto* facts = newest.snapshot != nullptr
+                            ? std::any_cast<GpuClientsFacts>(&newest.snapshot->facts)
+                            : nullptr;
+    for (const GpuProcess& process : facts != nullptr ? facts->processes : no_processes_) {
+      if (!process.clients.empty()) {
+        holders.push_back(process.process);
+      }
+    }
+    return holders;
   }
 
   void add_process(std::int64_t pid, bool on_gpu, std::map<std::int64_t, SeatProcess>& processes) {
@@ -210,6 +235,8 @@ class CgroupCollector : public Collector {
 
   FileRoot procfs_;
   FileRoot sysfs_;
+  std::shared_ptr<const Store> store_;
+  std::vector<GpuProcess> no_processes_;
   bool fixture_;
   SourceReporter sources_;
   SeatRules rules_;

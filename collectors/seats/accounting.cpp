@@ -12,32 +12,51 @@ void add(std::optional<Number>& sum, std::optional<Number> value) {
   }
 }
 
+constexpr std::pair<const char*, std::optional<std::uint64_t> PoolBytes::*> kPools[] = {
+    {"vram", &PoolBytes::vram}, {"gtt", &PoolBytes::gtt}};
+
 std::uint64_t less(std::uint64_t from, std::uint64_t amount) {
   return from > amount ? from - amount : 0;
 }
 
-void add_clients(const SeatInputs& inputs, const Seat& seat, SeatAccount& account) {
-  bool all_known = true;
+/// Sums up a pool over the processes of a seat; absent where one does not tell it.
+std::optional<std::uint64_t> sum_of(const SeatInputs& inputs, const Seat& seat,
+                                    const std::string& gpu, const std::string& pool) {
+  std::uint64_t sum = 0;
   for (const SeatProcess& process : seat.processes) {
-    if (!process.on_gpu) {
-      continue;
-    }
     const auto found = inputs.clients->by_process.find(process.key);
     if (found == inputs.clients->by_process.end()) {
-      all_known = false;  // a sum without it would look like memory that was freed
+      if (process.on_gpu) {
+        return std::nullopt;  // a sum without it would look like memory that was freed
+      }
       continue;
     }
-    for (const auto& [gpu, pools] : found->second) {
-      SeatGpu& sums = account.gpus[gpu];
-      for (const auto& [pool, bytes] : pools) {
-        add(pool == "gtt" ? sums.gtt : sums.vram, std::optional(bytes));
+    const auto pools = found->second.find(gpu);
+    if (pools == found->second.end()) {
+      continue;
+    }
+    const auto bytes = pools->second.find(pool);
+    if (bytes == pools->second.end()) {
+      return std::nullopt;
+    }
+    sum += bytes->second;
+  }
+  return sum;
+}
+
+void add_clients(const SeatInputs& inputs, const Seat& seat, SeatAccount& account) {
+  std::set<std::string> gpus;
+  for (const SeatProcess& process : seat.processes) {
+    const auto found = inputs.clients->by_process.find(process.key);
+    if (found != inputs.clients->by_process.end()) {
+      for (const auto& [gpu, pools] : found->second) {
+        gpus.insert(gpu);
       }
     }
   }
-  if (!all_known) {
-    for (auto& [gpu, sums] : account.gpus) {
-      sums.vram = sums.gtt = std::nullopt;
-    }
+  for (const std::string& gpu : gpus) {
+    account.gpus[gpu].vram = sum_of(inputs, seat, gpu, "vram");
+    account.gpus[gpu].gtt = sum_of(inputs, seat, gpu, "gtt");
   }
 }
 
@@ -103,6 +122,36 @@ std::optional<std::uint64_t> divergence_of(const SeatInputs& inputs, const Seat&
 
 }  // namespace
 
+ClientMemory to_client_memory(const GpuClientsFacts& facts) {
+  ClientMemory memory;
+  memory.complete = facts.all_known;
+  for (const GpuProcess& process : facts.processes) {
+    if (process.unread > 0) {
+      continue;
+    }
+    auto& gpus = memory.by_process[process.process];
+    for (const GpuClient& client : process.clients) {
+      gpus[client.key.gpu];  // it is there, though a pool may be unknown
+      for (const auto& [pool, member] : kPools) {
+        if (std::all_of(process.clients.begin(), process.clients.end(),
+                        [&](const GpuClient& other) {
+                          return other.key.gpu != client.key.gpu || other.memory.*member;
+                        })) {
+          gpus[client.key.gpu][pool] += *(client.memory.*member);
+        }
+      }
+    }
+  }
+  for (const auto& [gpu, total] : facts.gpus) {
+    if (total.exact && total.memory.known()) {
+      memory.by_gpu[gpu] = {{"vram", *total.memory.vram}, {"gtt", *total.memory.gtt}};
+    } else {
+      memory.uncertain.insert(gpu);
+    }
+  }
+  return memory;
+}
+
 std::map<std::string, SeatAccount> account_seats(const SeatInputs& inputs) {
   std::map<std::string, SeatAccount> accounts;
   if (inputs.cgroup == nullptr) {
@@ -139,15 +188,18 @@ std::map<std::pair<std::string, std::string>, std::uint64_t> unowned_memory(
     return unowned;
   }
   for (const Gpu& gpu : inputs.gpu->gpus) {
-    const auto clients = inputs.clients->by_gpu.find(gpu.device.pci_address);
-    if (clients == inputs.clients->by_gpu.end()) {
+    const std::string& address = gpu.device.pci_address;
+    if (!inputs.clients->complete || inputs.clients->uncertain.contains(address)) {
       continue;
     }
+    const auto clients = inputs.clients->by_gpu.find(address);
+    const PoolsOfGpu owned_pools =
+        clients == inputs.clients->by_gpu.end() ? PoolsOfGpu() : clients->second;
     for (const auto& [pool, used] :
          {std::pair{"vram", gpu.vram.used_bytes}, {"gtt", gpu.gtt.used_bytes}}) {
-      const auto owned = clients->second.find(pool);
-      if (used && owned != clients->second.end()) {
-        unowned[{gpu.device.pci_address, pool}] = less(*used, owned->second);
+      const auto owned = owned_pools.find(pool);
+      if (used) {
+        unowned[{address, pool}] = less(*used, owned == owned_pools.end() ? 0 : owned->second);
       }
     }
   }

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "collectors/cgroup/cgroup.h"
 #include "collectors/gpu.h"
+#include "collectors/gpu_clients/gpu_clients.h"
 #include "collectors/kfd.h"
 #include "collectors/seats/index.h"
 
@@ -22,7 +24,13 @@ struct ClientMemory {
   std::map<ProcessKey, std::map<std::string, PoolsOfGpu>> by_process;
   /// By GPU: what all clients hold. Only pools of which every client is exactly known.
   std::map<std::string, PoolsOfGpu> by_gpu;
+  /// GPUs of which a client, or its memory, is not exactly known; all, if `complete` is false.
+  std::set<std::string> uncertain;
+  bool complete = false;
 };
+
+/// What the collector of clients found, in these terms.
+ClientMemory to_client_memory(const GpuClientsFacts& facts);
 
 /// GPU memory and KFD's numbers of one seat.
 struct SeatGpu {

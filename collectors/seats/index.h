@@ -11,16 +11,11 @@
 #include <vector>
 
 #include "collectors/seats/place.h"
+#include "exporter/guarded_reader.h"
 
 namespace apu {
 
-/// A process: its id may come again, with its start it does not.
-struct ProcessKey {
-  std::int64_t pid = 0;
-  std::uint64_t start_ticks = 0;  ///< see PidStat
-
-  auto operator<=>(const ProcessKey&) const = default;
-};
+using ProcessKey = ProcessIdentity;
 
 /// A process that has to do with a GPU, or stands in a unit that is a seat by its name.
 struct SeatProcess {

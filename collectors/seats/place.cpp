@@ -76,6 +76,13 @@ std::string_view user_of(std::string_view part, std::string_view before, std::st
 
 }  // namespace
 
+bool SeatPlace::owns_cgroup() const {
+  if (kind == SeatKind::kOther) {
+    return cgroup != "/" && !cgroup.empty() && !cgroup.ends_with(".slice");
+  }
+  return kind != SeatKind::kLoginSession;
+}
+
 std::string SeatPlace::name(std::string_view command) const {
   switch (kind) {
     case SeatKind::kSystemUnit:

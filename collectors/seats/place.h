@@ -26,6 +26,9 @@ struct SeatPlace {
   std::string container_id;  ///< the whole id
   std::string pod_uid;       ///< with dashes
 
+  /// Whether all that stands in the cgroup is the seat's: not in a session, nor in a slice.
+  [[nodiscard]] bool owns_cgroup() const;
+
   /// The seat's name where the path tells it: the unit, "UID/unit", the first 12 characters of the
   /// container's id, the last part of another path. Of a login session the command is wanted:
   /// "UID/command".

@@ -89,7 +89,11 @@ class SeatsCollector : public Collector {
     const Evidence<CgroupFacts> cgroup(*store_, "cgroup");
     const Evidence<GpuFacts> gpu(*store_, "gpu");
     const Evidence<KfdFacts> kfd(*store_, "kfd");
-    const SeatInputs inputs{cgroup.facts(), gpu.facts(), kfd.facts(), nullptr};
+    const Evidence<GpuClientsFacts> found(*store_, "gpu_clients");
+    const std::optional<ClientMemory> clients =
+        found.facts() != nullptr ? std::optional(to_client_memory(*found.facts())) : std::nullopt;
+    const SeatInputs inputs{cgroup.facts(), gpu.facts(), kfd.facts(),
+                            clients ? &*clients : nullptr};
     SeatsFacts facts{account_seats(inputs), host_divergence(inputs), unowned_memory(inputs)};
     MetricWriter metrics;
     if (inputs.cgroup != nullptr) {

@@ -42,9 +42,10 @@ MUST = {
     "NoNewPrivileges": "yes",
     "MemorySwapMax": "0",
     "Slice": SLICE,
-    # Only the kernel log needs a capability.
-    "CapabilityBoundingSet": "CAP_SYSLOG",
-    "AmbientCapabilities": "CAP_SYSLOG",
+    # Of the kernel log, and of what other users' processes hold of the GPU.
+    "CapabilityBoundingSet": "CAP_SYSLOG CAP_SYS_PTRACE CAP_DAC_READ_SEARCH",
+    "AmbientCapabilities": "CAP_SYSLOG CAP_SYS_PTRACE CAP_DAC_READ_SEARCH",
+    "InaccessiblePaths": "-/etc/shadow -/etc/gshadow -/etc/ssl/private",
     "DevicePolicy": "closed",
     "DeviceAllow": "/dev/kmsg r",
 }

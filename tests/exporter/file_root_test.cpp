@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <map>
+
 #include "tests/support/temp_tree.h"
 
 namespace apu {
@@ -13,6 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 class FileRootTest : public testing::Test {
  protected:
@@ -124,6 +127,25 @@ TEST_F(FileRootTest, SaysWhyADirectoryCannotBeListed) {
   EXPECT_EQ(missing.error().kind, ErrorKind::kNotFound);
   EXPECT_THAT(missing.error().message, HasSubstr("list " + (tree_.path() / "none").string()));
   EXPECT_FALSE(root_.list("file"));
+}
+
+TEST_F(FileRootTest, ShowsLinksWithoutFollowingThem) {
+  tree_.link("4711/fd/0", "/dev/null");
+  tree_.link("4711/fd/7", "/dev/dri/renderD128");
+  tree_.link("4711/fd/8", "socket:[1234]");
+  tree_.write("4711/fd/file", "no link");
+  std::map<std::string, std::string> links;
+  EXPECT_FALSE(root_.for_each_link("4711/fd", [&](std::string_view name, std::string_view target) {
+    links[std::string(name)] = target;
+  }));
+  EXPECT_THAT(links, ElementsAre(Pair("0", "/dev/null"), Pair("7", "/dev/dri/renderD128"),
+                                 Pair("8", "socket:[1234]")));
+}
+
+TEST_F(FileRootTest, SaysWhyLinksCannotBeShown) {
+  const Status error = root_.for_each_link("none", [](std::string_view, std::string_view) {});
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind, ErrorKind::kNotFound);
 }
 
 TEST_F(FileRootTest, KnowsWhatExists) {

@@ -118,5 +118,16 @@ TEST_F(SourcesTest, MayBeReportedFromSeveralThreads) {
   EXPECT_THAT(page(), HasSubstr("apu_parse_errors_total{source=\"procfs\"} 1000\n"));
 }
 
+TEST_F(SourcesTest, GuardedReadsCountFromZeroOnOnceThereIsAReader) {
+  EXPECT_THAT(page(), Not(HasSubstr("apu_guarded_read_timeouts_total")));
+  memory_.expect_guarded_reads("fdinfo");
+  EXPECT_THAT(page(), HasSubstr("apu_guarded_read_timeouts_total{file=\"fdinfo\"} 0\n"));
+  swap_.guarded_timeout("fdinfo", "/proc/1/fdinfo/1");
+  swap_.guarded_timeout("cmdline", "/proc/1/cmdline");
+  memory_.expect_guarded_reads("fdinfo");
+  EXPECT_THAT(page(), AllOf(HasSubstr("apu_guarded_read_timeouts_total{file=\"fdinfo\"} 1\n"),
+                            HasSubstr("apu_guarded_read_timeouts_total{file=\"cmdline\"} 1\n")));
+}
+
 }  // namespace
 }  // namespace apu

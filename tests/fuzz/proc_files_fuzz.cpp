@@ -6,6 +6,7 @@
 #include "collectors/kworkers.h"
 #include "collectors/parsers/boot_time.h"
 #include "collectors/parsers/buddyinfo.h"
+#include "collectors/parsers/fdinfo.h"
 #include "collectors/parsers/keyed_numbers.h"
 #include "collectors/parsers/pid_stat.h"
 #include "collectors/parsers/zram.h"
@@ -23,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(apu::parse_kworker_name(text));
   static_cast<void>(apu::parse_boot_time(text));
   static_cast<void>(apu::parse_buddyinfo(text));
+  static_cast<void>(apu::parse_fdinfo(text));
   static_cast<void>(apu::parse_vmstat(text));
   static_cast<void>(apu::parse_meminfo(text));
   static_cast<void>(apu::parse_kstat(text));

@@ -1,0 +1,180 @@
+#include "collectors/gpu_clients/holders.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collectors/parsers/pid_stat.h"
+#include "exporter/text.h"
+
+namespace apu {
+namespace {
+
+constexpr std::string_view kKfdNode = "/dev/kfd";
+
+bool has_ended(const PidStat& stat) {
+  return stat.state == 'Z' || stat.state == 'X';
+}
+
+bool by_number(const GpuDescriptor& a, const GpuDescriptor& b) {
+  return a.number.size() != b.number.size() ? a.number.size() < b.number.size()
+                                            : a.number < b.number;
+}
+
+std::optional<PidStat> read_stat(const FileRoot& procfs, std::int64_t pid) {
+  const auto text = procfs.read(std::to_string(pid) + "/stat");
+  auto stat = text ? parse_pid_stat(*text) : Result<PidStat>(text.error());
+  return stat ? std::optional(*std::move(stat)) : std::nullopt;
+}
+
+}  // namespace
+
+Status GpuHolders::update(const std::set<std::int64_t>& kfd, bool sweep_all) {
+  if (sweep_all) {
+    if (Status error = sweep(kfd)) {
+      return error;
+    }
+  } else {
+    std::set<std::int64_t> pids = kfd;
+    for (const auto& [pid, holder] : holders_) {
+      pids.insert(pid);
+    }
+    for (const std::int64_t pid : pids) {
+      refresh(pid, kfd.contains(pid));
+    }
+  }
+  for (auto& [pid, holder] : holders_) {
+    holder.unread = 0;
+    for (GpuDescriptor& descriptor : holder.descriptors) {
+      descriptor.tried = false;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Most processes hold no GPU: of these nothing is read but their links.
+Status GpuHolders::sweep(const std::set<std::int64_t>& kfd) {
+  const auto names = procfs_.list("");
+  if (!names) {
+    return names.error();
+  }
+  denied_.clear();
+  Map before = std::exchange(holders_, {});
+  for (const std::string& name : *names) {
+    const auto pid = parse_number<std::int64_t>(name);
+    auto links = pid ? list(*pid) : std::nullopt;
+    const bool known_to_kfd = pid && kfd.contains(*pid);
+    const bool holds = links && (links->kfd || !links->descriptors.empty());
+    if (holds || known_to_kfd) {
+      add(*pid, known_to_kfd, std::move(links), before);
+    }
+  }
+  return std::nullopt;
+}
+
+void GpuHolders::add(std::int64_t pid, bool kfd, std::optional<Links> links, Map& before) {
+  GpuHolder holder;
+  holder.process.pid = pid;
+  holder.kfd = kfd;
+  if (!identify(holder)) {
+    return;
+  }
+  if (const auto old = before.find(pid);
+      old != before.end() && old->second.process == holder.process) {
+    holder.descriptors = std::move(old->second.descriptors);
+  }
+  take(holder, std::move(links));
+  for (GpuDescriptor& descriptor : holder.descriptors) {
+    descriptor.verified = false;
+  }
+  holders_.emplace(pid, std::move(holder));
+}
+
+void GpuHolders::refresh(std::int64_t pid, bool kfd) {
+  GpuHolder holder;
+  holder.process.pid = pid;
+  if (!identify(holder)) {
+    holders_.erase(pid);
+    denied_.erase(pid);
+    return;
+  }
+  GpuHolder& known = holders_[pid];
+  if (known.process != holder.process) {
+    known = std::move(holder);
+  } else {
+    known.comm = std::move(holder.comm);
+  }
+  known.kfd = kfd;
+  if (known.descriptors.empty() || known.changed) {
+    take(known, list(pid));
+  }
+}
+
+void GpuHolders::look_again() {
+  for (auto& [pid, holder] : holders_) {
+    if (holder.changed) {
+      take(holder, list(pid));
+    }
+  }
+}
+
+/// Sets who it is. False if it has ended.
+bool GpuHolders::identify(GpuHolder& holder) {
+  const auto stat = read_stat(procfs_, holder.process.pid);
+  if (!stat || has_ended(*stat)) {
+    return false;
+  }
+  holder.process.start_ticks = stat->start_ticks;
+  holder.comm = stat->comm;
+  return true;
+}
+
+/// The links of a process; nullopt if they cannot be listed.
+std::optional<GpuHolders::Links> GpuHolders::list(std::int64_t pid) {
+  Links links;
+  const Status error = procfs_.for_each_link(
+      std::to_string(pid) + "/fd", [&](std::string_view number, std::string_view target) {
+        if (is_gpu_node(target)) {
+          links.descriptors.push_back({std::string(number), std::string(target), {}, false, false});
+        }
+        links.kfd = links.kfd || target == kKfdNode;
+      });
+  if (error && error->kind == ErrorKind::kPermissionDenied) {
+    note_denied(pid);
+  }
+  if (error) {
+    return std::nullopt;
+  }
+  denied_.erase(pid);
+  std::sort(links.descriptors.begin(), links.descriptors.end(), by_number);
+  return links;
+}
+
+/// Threads of the kernel and the dead hold nothing, and are denied all the same.
+void GpuHolders::note_denied(std::int64_t pid) {
+  const auto stat = read_stat(procfs_, pid);
+  if (stat && !has_ended(*stat) && !is_kernel_thread(*stat)) {
+    denied_.insert(pid);
+  }
+}
+
+/// Keeps what is known of descriptors that are still there.
+void GpuHolders::take(GpuHolder& holder, std::optional<Links> links) {
+  holder.listed = links.has_value();
+  holder.changed = false;
+  if (!links) {
+    holder.descriptors.clear();
+    return;
+  }
+  for (GpuDescriptor& descriptor : links->descriptors) {
+    const auto known = std::find_if(
+        holder.descriptors.begin(), holder.descriptors.end(), [&](const GpuDescriptor& old) {
+          return old.number == descriptor.number && old.node == descriptor.node;
+        });
+    if (known != holder.descriptors.end()) {
+      descriptor = std::move(*known);
+    }
+  }
+  holder.descriptors = std::move(links->descriptors);
+}
+
+}  // namespace apu

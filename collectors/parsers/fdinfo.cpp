@@ -1,0 +1,181 @@
+#include "collectors/parsers/fdinfo.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "exporter/text.h"
+
+namespace apu {
+namespace {
+
+constexpr std::string_view kDriver = "amdgpu";  // whole: the NPU's is amdxdna_accel_driver
+
+// Of 48 bits; no client has more.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
+
+using Number = std::optional<std::uint64_t>;
+
+struct Field {
+  std::string_view prefix;
+  Number FdinfoPool::*number;
+};
+
+constexpr std::array kFields{
+    Field{"drm-resident-", &FdinfoPool::resident},   Field{"drm-memory-", &FdinfoPool::placed},
+    Field{"drm-total-", &FdinfoPool::total},         Field{"drm-shared-", &FdinfoPool::shared},
+    Field{"drm-purgeable-", &FdinfoPool::purgeable}, Field{"drm-active-", &FdinfoPool::active},
+    Field{"amd-evicted-", &FdinfoPool::evicted}};
+
+constexpr std::string_view kRequested = "amd-requested-";  // repeats drm-total-*
+constexpr std::string_view kOldSuffix = " mem";
+
+std::optional<std::uint64_t> bytes_per(std::string_view unit) {
+  if (unit.empty()) {
+    return 1;
+  }
+  if (unit == "KiB" || unit == "kB") {
+    return 1024;
+  }
+  return unit == "MiB" ? std::optional<std::uint64_t>(1024 * 1024) : std::nullopt;
+}
+
+Number parse_bytes(std::string_view value) {
+  std::string_view rest = value;
+  const auto number = parse_number<std::uint64_t>(take_field(rest));
+  const auto unit = bytes_per(trim(rest));
+  const bool fits = number && unit && *number <= kMostBytes / *unit;
+  return fits ? Number(*number * *unit) : std::nullopt;
+}
+
+class Parser {
+ public:
+  Fdinfo parse(std::string_view text) {
+    for_each_line(text, [this](std::string_view line) {
+      ++line_number_;
+      const size_t colon = line.find(':');
+      if (colon != std::string_view::npos) {
+        line_ = line;
+        take(trim(line.substr(0, colon)), trim(line.substr(colon + 1)));
+      }
+    });
+    finish();
+    return std::move(info_);
+  }
+
+ private:
+  void take(std::string_view key, std::string_view value) {
+    if (key == "drm-driver") {
+      driver_ = value;
+    } else if (key == "drm-pdev" || key == "pdev") {
+      info_.gpu = value;
+    } else if (key == "drm-client-id") {
+      set(info_.client_id, parse_number<std::uint64_t>(value));
+    } else if (key == "pasid") {
+      info_.pasid = parse_number<std::uint64_t>(value);
+    } else if (key.ends_with("-visible-vram")) {
+      walks_objects_ = true;
+    } else {
+      take_memory(key, value);
+    }
+  }
+
+  void take_memory(std::string_view key, std::string_view value) {
+    if (key.starts_with("drm-active-")) {
+      walks_objects_ = true;
+    }
+    if (key.ends_with(kOldSuffix)) {
+      key.remove_suffix(kOldSuffix.size());
+      old_layout_ = set(key, &FdinfoPool::placed, value) || old_layout_;
+      return;
+    }
+    if (consume(key, kRequested)) {
+      set_requested(key, value);
+      return;
+    }
+    for (const Field& field : kFields) {
+      if (consume(key, field.prefix)) {
+        set(key, field.number, value);
+        return;
+      }
+    }
+  }
+
+  FdinfoPool* pool(std::string_view name) {
+    if (name == "vram") {
+      return &info_.vram;
+    }
+    if (name == "gtt") {
+      return &info_.gtt;
+    }
+    return name == "cpu" ? &info_.cpu : nullptr;
+  }
+
+  /// False if there is no such pool: others hold no memory that we show.
+  bool set(std::string_view name, Number FdinfoPool::*number, std::string_view value) {
+    FdinfoPool* const target = pool(name);
+    if (target != nullptr) {
+      set(target->*number, parse_bytes(value));
+    }
+    return target != nullptr;
+  }
+
+  void set(Number& target, Number value) {
+    if (!value) {
+      problem(fmt::format("no number that can be right in '{}'", line_));
+    } else if (target) {
+      problem(fmt::format("there twice: '{}'", line_));
+    } else {
+      target = value;
+    }
+  }
+
+  void set_requested(std::string_view name, std::string_view value) {
+    FdinfoPool* const target = pool(name);
+    if (target == nullptr) {
+      return;
+    }
+    Number requested;
+    set(requested, parse_bytes(value));
+    if (!target->total) {
+      target->total = requested;
+    }
+  }
+
+  void finish() {
+    if (driver_.empty() && !old_layout_) {
+      info_ = Fdinfo();
+    } else if (!driver_.empty() && driver_ != kDriver) {
+      info_ = Fdinfo();
+      info_.kind = FdinfoKind::kForeign;
+    } else {
+      info_.kind = FdinfoKind::kAmdgpu;
+      info_.lock_free = (info_.gtt.resident || info_.vram.resident) && !walks_objects_;
+      if (info_.gpu.empty() || (!info_.client_id && !(old_layout_ && info_.pasid))) {
+        problem("a client without PCI address or id");
+      }
+    }
+  }
+
+  void problem(std::string what) { info_.problems.push_back({line_number_, std::move(what)}); }
+
+  Fdinfo info_;
+  std::string_view driver_;
+  std::string_view line_;
+  int line_number_ = 0;
+  bool old_layout_ = false;
+  bool walks_objects_ = false;
+};
+
+}  // namespace
+
+std::optional<std::uint64_t> memory_of(const FdinfoPool& pool) {
+  return pool.resident ? pool.resident : pool.placed;
+}
+
+Fdinfo parse_fdinfo(std::string_view text) {
+  return Parser().parse(text);
+}
+
+}  // namespace apu
