@@ -109,8 +109,13 @@ class KworkersCollectorTest : public testing::Test {
   std::unique_ptr<Collector> make() {
     PathOptions paths;
     paths.rootfs = tree_.path();
-    return make_kworkers_collector({make_roots(paths), clock_, SourceReporter(board_, "kworkers"),
-                                    std::make_shared<Store>(), "auto", {}, {}});
+    return make_kworkers_collector({make_roots(paths),
+                                    clock_,
+                                    SourceReporter(board_, "kworkers"),
+                                    std::make_shared<Store>(),
+                                    "auto",
+                                    {},
+                                    {}});
   }
 
   static constexpr std::uint64_t kKernelFlags = 69238880;

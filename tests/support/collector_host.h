@@ -28,7 +28,8 @@ class CollectorHost {
   }
 
   [[nodiscard]] CollectorContext context(const std::string& collector = "test") const {
-    return {make_roots(roots), clock, SourceReporter(board, collector), store, kernel_log, state_file, seats};
+    return {make_roots(roots), clock, SourceReporter(board, collector), store, kernel_log,
+            state_file,        seats};
   }
 
   /// The value of a series of the source board: apu_source_available{source="procfs"}.

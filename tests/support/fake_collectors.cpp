@@ -126,14 +126,19 @@ CollectFunction throwing_collector(std::string message) {
 }
 
 RunnerContext fake_runner_context(TimePoint time) {
-  return {SourceRoots{}, std::make_shared<FixedClock>(time), std::make_shared<SourceBoard>(),
-          "auto", {}, {}};
+  return {SourceRoots{},
+          std::make_shared<FixedClock>(time),
+          std::make_shared<SourceBoard>(),
+          "auto",
+          {},
+          {}};
 }
 
 CollectorContext fake_context(std::shared_ptr<const Store> store, TimePoint time) {
   const RunnerContext shared = fake_runner_context(time);
-  return {shared.roots, shared.clock, SourceReporter(shared.sources, "fake"), std::move(store),
-          shared.kernel_log, shared.state_file, shared.seats};
+  return {shared.roots,     shared.clock,      SourceReporter(shared.sources, "fake"),
+          std::move(store), shared.kernel_log, shared.state_file,
+          shared.seats};
 }
 
 }  // namespace apu
