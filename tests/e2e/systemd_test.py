@@ -37,7 +37,7 @@ MUST = {
     "User": "apu-exporter",
     "SupplementaryGroups": "systemd-journal",
     "EnvironmentFile": "-/etc/default/apu-exporter",
-    "ExecStart": f"{BINARY} $ARGS",
+    "ExecStart": f"{BINARY} --state.file=%S/apu-exporter/kernel_log.json $ARGS",
     "Restart": "always",
     "NoNewPrivileges": "yes",
     "MemorySwapMax": "0",
