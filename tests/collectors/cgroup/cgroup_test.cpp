@@ -147,17 +147,37 @@ TEST(CgroupMount, IsTheFirstUnifiedOne) {
   EXPECT_FALSE(parse_cgroup_mount("garbage\n - \n1 2 3 - cgroup2\n"));
 }
 
-TEST(RecordedCgroups, Case79IsCharged) {
+/// A host whose unit has the memory.events of a recorded one.
+double oom_kills_of(const std::string& events_file) {
   TempTree tree;
-  std::filesystem::copy(
-      case_path("79-gtt-vs-memcg-divergence"), tree.path(),
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
   tree.write("sys/fs/cgroup/cgroup.controllers", "memory\n");
+  const std::string unit = "sys/fs/cgroup/system.slice/llama.service/";
+  tree.write(unit + "cgroup.procs", "");
+  tree.write(unit + "memory.events", read_file(case_path(events_file)));
   CollectorHost host(tree.path());
-  auto collector = make_cgroup_collector(host.context("cgroup"));
-  const auto snapshot = collector->collect();
-  ASSERT_TRUE(snapshot);
-  EXPECT_EQ(value_of(snapshot->families, "apu_seats"), 0);  // no entry of KFD is recorded
+  const auto snapshot = make_cgroup_collector(host.context("cgroup"))->collect();
+  EXPECT_TRUE(snapshot);
+  EXPECT_EQ(host.parse_errors("cgroup2").value_or(0), 0);
+  return *value_of(snapshot->families,
+                   R"(apu_seat_memcg_events_total{seat="llama",event="oom_kill"})");
+}
+
+TEST(RecordedCgroups, EventsAreThoseOfTheWholeSubtree) {
+  EXPECT_EQ(oom_kills_of("81-memory-events-local-and-missing/parent/memory.events"), 2);
+  EXPECT_GE(oom_kills_of("81-memory-events-local-and-missing/oldkernel/memory.events"), 0);
+}
+
+TEST(RecordedCgroups, EventsOfAUnitThatIsGoneEndWithIt) {
+  TempTree tree;
+  tree.write("sys/fs/cgroup/cgroup.controllers", "memory\n");
+  const std::string unit = "sys/fs/cgroup/system.slice/llama.service/";
+  tree.write(unit + "cgroup.procs", "");
+  tree.write(unit + "memory.events", "oom_kill 2\n");
+  CollectorHost host(tree.path());
+  const auto collector = make_cgroup_collector(host.context("cgroup"));
+  EXPECT_TRUE(has_family(collector->collect()->families, "apu_seat_memcg_events_total"));
+  std::filesystem::remove_all(tree.path() / "sys/fs/cgroup/system.slice/llama.service");
+  EXPECT_FALSE(has_family(collector->collect()->families, "apu_seat_memcg_events_total"));
 }
 
 }  // namespace
