@@ -12,6 +12,7 @@
 #include "collectors/kfd_limits.h"
 #include "collectors/kworkers.h"
 #include "collectors/memory.h"
+#include "collectors/mmap_lock.h"
 #include "collectors/pressure.h"
 #include "collectors/process.h"
 #include "collectors/seats/seats.h"
@@ -55,6 +56,9 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"memory", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Where the RAM is, reclaim, migration, compaction", memory_metrics(),
                     make_memory_collector},
+      CollectorSpec{"mmap_lock", true, seconds(30), seconds(20), OnScrape::kUseNewest,
+                    "Whether the mmap_lock of a seat that spins or hangs is held",
+                    mmap_lock_metrics(), make_mmap_lock_collector, 2},
       CollectorSpec{"pressure", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Pressure stall information (PSI)", pressure_metrics(),
                     make_pressure_collector},

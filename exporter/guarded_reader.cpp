@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "exporter/file_root.h"
 #include "exporter/guarded_helper.h"
 #include "exporter/guarded_protocol.h"
 
@@ -249,6 +250,9 @@ void GuardedReader::take_timeout(Call& call) {
   const Subject subject = call.subject(index);
   const GuardedFile& file = call.files[index];
   sources_.guarded_timeout(std::string(file.kind), file.path);
+  // Our own process, whatever --path.procfs says, and a file that blocks nobody.
+  const auto wait = FileRoot("/proc").read(fmt::format("{}/wchan", helper_->pid()));
+  last_wait_ = wait ? *wait : "";
   put_into_quarantine(subject);
   const Error error{ErrorKind::kBlocked, fmt::format("{} has not answered within {} ms", file.path,
                                                      settings_.file_wait.count())};

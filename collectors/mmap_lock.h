@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exporter/collector.h"
+#include "exporter/guarded_reader.h"
+
+namespace apu {
+
+/// Asks for the mmap_lock of a process by reading its /proc/PID/cmdline, which takes it for
+/// reading, and may wait for ever behind a restore worker of KFD that has it for writing.
+class LockProbe {
+ public:
+  virtual ~LockProbe() = default;
+
+  enum class Answer {
+    kFree,     ///< the file was read
+    kWaits,    ///< it did not answer, and the reader waits for a lock of that kind
+    kNoProof,  ///< it did not answer for another reason, or was not asked
+  };
+
+  virtual Answer ask(const ProcessIdentity& process) = 0;
+};
+
+/// Whether a thread that sleeps in `wchan` waits for an rwsem, of which mmap_lock is one: not for a
+/// page that is being swapped in, which takes as long on a host under pressure.
+///
+/// Source: down_read_killable in kernel/locking/rwsem.c.
+bool waits_for_rwsem(std::string_view wchan);
+
+/// What is known of a process from pass to pass.
+class LockSuspects {
+ public:
+  /// From so much of a core on a process is pegged.
+  static constexpr double kPegged = 0.9;
+
+  /// So many unanswered probes in a row are proof.
+  static constexpr unsigned kProof = 2;
+
+  /// Whether `process` is worth a probe: a thread of it is in D, or it took kPegged of a core since
+  /// the last call, `cpu_seconds` being its CPU time so far.
+  bool is_suspect(const ProcessIdentity& process, bool in_disk_sleep, double cpu_seconds,
+                  std::chrono::steady_clock::time_point now);
+
+  /// Takes the answer to a probe.
+  void note(const ProcessIdentity& process, LockProbe::Answer answer);
+
+  /// Whether kProof probes in a row waited. One that is no longer suspect is no longer held.
+  [[nodiscard]] bool is_held(const ProcessIdentity& process) const;
+
+  /// Forgets processes that are not in `living`.
+  void keep_only(const std::vector<ProcessIdentity>& living);
+
+ private:
+  struct Suspect {
+    double cpu_seconds = 0;
+    std::optional<std::chrono::steady_clock::time_point> since;
+    unsigned waits = 0;  // in a row
+  };
+
+  std::map<ProcessIdentity, Suspect> suspects_;
+};
+
+/// The facts of a pass: by seat, whether the lock of one of its processes is held.
+struct MmapLockFacts {
+  std::map<std::string, bool> held;
+};
+
+std::span<const MetricInfo> mmap_lock_metrics();
+
+/// Probes the processes of seats that use a GPU, if they spin or hang. Files that it reads itself,
+/// /proc/PID/task/*/stat, take no lock of the process's memory.
+std::unique_ptr<Collector> make_mmap_lock_collector(const CollectorContext& context);
+
+/// With another probe, for tests.
+std::unique_ptr<Collector> make_mmap_lock_collector(const CollectorContext& context,
+                                                    std::unique_ptr<LockProbe> probe);
+
+}  // namespace apu
