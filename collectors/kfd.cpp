@@ -249,7 +249,9 @@ class KfdCollector : public Collector {
       sources_.parse_error("procfs", fmt::format("{}/{}", process.pid, stat.error().message));
       return;
     }
-    process.state = is_dead(stat->state) ? KfdProcessState::kOrphan : KfdProcessState::kAlive;
+    // A leader that ended leaves its threads their memory.
+    const bool dead = is_dead(stat->state) && stat->threads <= 1;
+    process.state = dead ? KfdProcessState::kOrphan : KfdProcessState::kAlive;
     process.comm = stat->comm;
     process.start_ticks = stat->start_ticks;
   }

@@ -40,7 +40,7 @@ class GuardedProbe : public LockProbe {
       return Answer::kFree;
     }
     return results.front().error().kind == ErrorKind::kBlocked &&
-                   waits_for_rwsem(reader_.last_wait())
+                   waits_for_mmap_lock(reader_.last_wait())
                ? Answer::kWaits
                : Answer::kNoProof;
   }
@@ -89,9 +89,6 @@ class MmapLockCollector : public Collector {
 
   void look_at(const Seat& seat, MmapLockFacts& facts, std::vector<ProcessIdentity>& living) {
     for (const SeatProcess& process : seat.processes) {
-      if (!process.on_gpu) {
-        continue;
-      }
       living.push_back(process.key);
       facts.held[seat.name] = probe_if_suspect(process.key) || facts.held[seat.name];
     }
@@ -136,10 +133,11 @@ class MmapLockCollector : public Collector {
 
 }  // namespace
 
-bool waits_for_rwsem(std::string_view wchan) {
+bool waits_for_mmap_lock(std::string_view wchan) {
   const std::string_view name = trim(first_line(wchan));
-  return name.starts_with("rwsem_") || name.starts_with("down_read") ||
-         name.starts_with("__down_read") || name.starts_with("rwbase_read");
+  // The kernel leaves the lock's own functions out of a wchan, so that it is its caller's.
+  return name == "__access_remote_vm" || name == "access_remote_vm" || name.starts_with("rwsem_") ||
+         name.starts_with("down_read") || name.starts_with("rwbase_read");
 }
 
 bool LockSuspects::is_suspect(const ProcessIdentity& process, bool in_disk_sleep,

@@ -30,11 +30,12 @@ class LockProbe {
   virtual Answer ask(const ProcessIdentity& process) = 0;
 };
 
-/// Whether a thread that sleeps in `wchan` waits for an rwsem, of which mmap_lock is one: not for a
-/// page that is being swapped in, which takes as long on a host under pressure.
+/// Whether the reader of a cmdline that sleeps in `wchan` waits for the mmap_lock: not for a page
+/// that is being swapped in, which takes as long on a host under pressure.
 ///
-/// Source: down_read_killable in kernel/locking/rwsem.c.
-bool waits_for_rwsem(std::string_view wchan);
+/// Source: __access_remote_vm in mm/memory.c, which takes the lock; the page's wait is in
+/// folio_wait_bit_common, and its wchan that.
+bool waits_for_mmap_lock(std::string_view wchan);
 
 /// What is known of a process from pass to pass.
 class LockSuspects {
@@ -76,7 +77,7 @@ struct MmapLockFacts {
 
 std::span<const MetricInfo> mmap_lock_metrics();
 
-/// Probes the processes of seats that use a GPU, if they spin or hang. Files that it reads itself,
+/// Probes the processes of seats, if they spin or hang. Files that it reads itself,
 /// /proc/PID/task/*/stat, take no lock of the process's memory.
 std::unique_ptr<Collector> make_mmap_lock_collector(const CollectorContext& context);
 

@@ -129,7 +129,8 @@ class CgroupCollector : public Collector {
 
  private:
   std::shared_ptr<const SeatIndex> find_seats() {
-    const std::vector<std::string> units = tree_.units();
+    std::vector<std::string> units = tree_.units();
+    std::erase(units, own_cgroup());
     std::map<std::int64_t, SeatProcess> processes;
     for (const std::int64_t pid : gpu_pids()) {
       add_process(pid, true, processes);
@@ -218,9 +219,19 @@ class CgroupCollector : public Collector {
       return;
     }
     const auto resolved = tree_.resolve(*path, init_path());
-    if (resolved) {
+    if (resolved && *resolved != own_cgroup()) {
       processes[pid] = {{pid, stat->start_ticks}, stat->comm, *resolved, on_gpu};
     }
+  }
+
+  /// The exporter's own, which is no seat whatever a pattern says; empty in a fixture.
+  std::string own_cgroup() {
+    if (!own_cgroup_) {
+      const auto text = fixture_ ? Result<std::string>(Error{}) : procfs_.read("self/cgroup");
+      const auto path = text ? parse_proc_cgroup(*text) : Result<std::string>(Error{});
+      own_cgroup_ = path && *path != "/" ? *path : "";
+    }
+    return *own_cgroup_;
   }
 
   /// The path of PID 1, which shows how deep our own cgroup namespace is.
@@ -243,6 +254,7 @@ class CgroupCollector : public Collector {
   SeatNamer namer_;
   CgroupTree tree_;
   std::optional<std::string> init_path_;
+  std::optional<std::string> own_cgroup_;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ struct CgroupFacts {
   std::shared_ptr<const SeatIndex> index;
   std::map<std::string, CgroupMemory> memory;  ///< by seat; absent where the cgroup is not its own
   std::optional<std::uint64_t> charged;        ///< bytes, all top-level cgroups
-  std::optional<std::uint64_t> gpu_charged;    ///< bytes of them for GPU pages; absent: none is
+  std::optional<std::uint64_t> gpu_charged;    ///< bytes of them for GPU pages
 };
 
 Families to_families(const CgroupFacts& facts);

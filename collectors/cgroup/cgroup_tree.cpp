@@ -218,8 +218,8 @@ void CgroupTree::read_statistics(const std::string& path, CgroupMemory& memory) 
     const KeyedNumbers stat = parse_vmstat(*text);
     report_problems(sources_, kSource, stat_name, stat.problems);
     memory.file = stat.get("file");
-    if (const auto active = stat.get("gpu_active")) {
-      memory.gpu_charged = *active + stat.get_or_zero("gpu_reclaim");
+    if (stat.problems.empty()) {
+      memory.gpu_charged = stat.get_or_zero("gpu_active") + stat.get_or_zero("gpu_reclaim");
     }
   }
   const std::string events_name = below(path, "memory.events");
@@ -302,7 +302,11 @@ std::uint64_t CgroupTree::protection_of(const std::string& path, const std::stri
 std::optional<std::uint64_t> CgroupTree::charged() {
   std::optional<std::uint64_t> sum;
   for (const std::string& child : children("/")) {
-    if (const auto current = read_number(child, "memory.current")) {
+    const auto current = read_number(child, "memory.current");
+    if (!current && root_.exists(below(child, "memory.current"))) {
+      return std::nullopt;  // a sum without it would look like memory that was freed
+    }
+    if (current) {
       sum = sum.value_or(0) + *current;
     }
   }
@@ -330,6 +334,10 @@ std::optional<std::string> CgroupTree::resolve(const std::string& path,
   std::string_view init = init_path;
   const size_t ups = take_ups(rest);
   const size_t depth = take_ups(init);
+  const bool climbs_later = (std::string(rest) + "/").find("/../") != std::string::npos;
+  if (ups > depth || climbs_later) {
+    return std::nullopt;  // outside of what is mounted here
+  }
   if (depth == 0) {
     return path;  // no namespace of ours
   }

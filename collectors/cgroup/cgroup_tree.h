@@ -30,8 +30,8 @@ struct CgroupMemory {
   std::optional<std::uint64_t> current;       ///< memory.current, bytes, with all below it
   std::optional<std::uint64_t> swap_current;  ///< memory.swap.current, bytes
   std::optional<std::uint64_t> file;          ///< memory.stat file, bytes
-  /// memory.stat gpu_active + gpu_reclaim, bytes: GPU pages that the cgroup is charged for. Absent
-  /// where the kernel charges none.
+  /// memory.stat gpu_active + gpu_reclaim, bytes: GPU pages that the cgroup is charged for; 0 where
+  /// the kernel charges none. Absent where memory.stat could not be read whole.
   std::optional<std::uint64_t> gpu_charged;
   std::map<std::string, MemoryLimit> limits;    ///< min, low, high, max, swap_max
   std::map<std::string, std::uint64_t> events;  ///< memory.events, since the cgroup was made
@@ -66,7 +66,7 @@ class CgroupTree {
   /// Sum of memory.current over the children of the root, bytes.
   std::optional<std::uint64_t> charged();
 
-  /// memory.stat gpu_active + gpu_reclaim of the root, bytes; absent where the kernel charges none.
+  /// memory.stat gpu_active + gpu_reclaim of the root, bytes; as in CgroupMemory.
   [[nodiscard]] std::optional<std::uint64_t> gpu_charged() const;
 
   /// `path` of a process as seen from inside a private cgroup namespace, "/../llama.service", as

@@ -1,14 +1,17 @@
 #include "collectors/cgroup/protection.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace apu {
 namespace {
 
 /// a * b / c without overflow; precise enough for bytes.
 std::uint64_t scale(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-  return static_cast<std::uint64_t>(static_cast<long double>(a) * static_cast<long double>(b) /
-                                    static_cast<long double>(c));
+  constexpr auto kAll = std::numeric_limits<std::uint64_t>::max();
+  const long double scaled =
+      static_cast<long double>(a) * static_cast<long double>(b) / static_cast<long double>(c);
+  return scaled >= static_cast<long double>(kAll) ? kAll : static_cast<std::uint64_t>(scaled);
 }
 
 std::uint64_t below(const ProtectionLevel& level, std::uint64_t parent_usage,

@@ -72,6 +72,7 @@ void add_queues(std::optional<KfdQueueCounts>& sum, const std::optional<KfdQueue
 }
 
 void add_kfd(const SeatInputs& inputs, const Seat& seat, SeatAccount& account) {
+  std::set<std::string> seen;
   for (const KfdProcess& process : inputs.kfd->processes) {
     const bool ours =
         std::any_of(seat.processes.begin(), seat.processes.end(), [&](const SeatProcess& each) {
@@ -85,19 +86,30 @@ void add_kfd(const SeatInputs& inputs, const Seat& seat, SeatAccount& account) {
         continue;
       }
       SeatGpu& sums = account.gpus[gpu.gpu];
-      add(sums.kfd_allocated, gpu.vram_bytes);
+      const bool first = seen.insert(gpu.gpu).second;
+      // One that cannot be read makes the sum absent, and not smaller.
+      sums.kfd_allocated = gpu.vram_bytes && (first || sums.kfd_allocated)
+                               ? std::optional(sums.kfd_allocated.value_or(0) + *gpu.vram_bytes)
+                               : std::nullopt;
       if (gpu.evicted_ms) {
         sums.evicted_ms[{process.pid, *process.start_ticks}] = *gpu.evicted_ms;
       }
-      add_queues(sums.queues, gpu.queues);
+      if (!gpu.queues || !(first || sums.queues)) {
+        sums.queues = std::nullopt;
+      } else {
+        add_queues(sums.queues, gpu.queues);
+      }
     }
   }
 }
 
-bool is_unified(const SeatInputs& inputs, const std::string& address) {
+/// Whether what KFD allocates on a GPU lies in GTT: on an APU whose carve-out is not the larger
+/// pool, where newer kernels place it.
+bool lies_in_gtt(const SeatInputs& inputs, const std::string& address) {
   return inputs.gpu != nullptr &&
          std::any_of(inputs.gpu->gpus.begin(), inputs.gpu->gpus.end(), [&](const Gpu& gpu) {
-           return gpu.device.pci_address == address && gpu.unified_memory == true;
+           return gpu.device.pci_address == address && gpu.unified_memory == true &&
+                  gpu.vram.size_bytes.value_or(0) <= gpu.gtt.size_bytes.value_or(0);
          });
 }
 
@@ -105,7 +117,13 @@ bool is_unified(const SeatInputs& inputs, const std::string& address) {
 std::optional<std::uint64_t> gtt_of(const SeatInputs& inputs, const SeatAccount& account) {
   std::optional<std::uint64_t> sum;
   for (const auto& [address, gpu] : account.gpus) {
-    add(sum, gpu.gtt ? gpu.gtt : is_unified(inputs, address) ? gpu.kfd_allocated : std::nullopt);
+    const auto gtt = gpu.gtt                        ? gpu.gtt
+                     : lies_in_gtt(inputs, address) ? gpu.kfd_allocated
+                                                    : std::nullopt;
+    if (!gtt) {
+      return std::nullopt;
+    }
+    add(sum, gtt);
   }
   return sum;
 }
@@ -114,10 +132,10 @@ std::optional<std::uint64_t> divergence_of(const SeatInputs& inputs, const Seat&
                                            const SeatAccount& account) {
   const auto memory = inputs.cgroup->memory.find(seat.name);
   const auto gtt = gtt_of(inputs, account);
-  if (memory == inputs.cgroup->memory.end() || !gtt) {
+  if (memory == inputs.cgroup->memory.end() || !gtt || !memory->second.gpu_charged) {
     return std::nullopt;
   }
-  return less(*gtt, memory->second.gpu_charged.value_or(0));
+  return less(*gtt, *memory->second.gpu_charged);
 }
 
 }  // namespace
@@ -132,7 +150,8 @@ ClientMemory to_client_memory(const GpuClientsFacts& facts) {
     auto& gpus = memory.by_process[process.process];
     for (const GpuClient& client : process.clients) {
       gpus[client.key.gpu];  // it is there, though a pool may be unknown
-      for (const auto& [pool, member] : kPools) {
+      for (const auto& [pool, bytes_of] : kPools) {
+        const auto member = bytes_of;  // clang 14 captures no structured binding
         if (std::all_of(process.clients.begin(), process.clients.end(),
                         [&](const GpuClient& other) {
                           return other.key.gpu != client.key.gpu || other.memory.*member;
@@ -176,9 +195,14 @@ std::optional<std::uint64_t> host_divergence(const SeatInputs& inputs) {
   }
   std::optional<std::uint64_t> used;
   for (const Gpu& gpu : inputs.gpu->gpus) {
+    if (!gpu.gtt.used_bytes) {
+      return std::nullopt;  // a sum without it would look like memory that was freed
+    }
     add(used, gpu.gtt.used_bytes);
   }
-  return used ? std::optional(less(*used, inputs.cgroup->gpu_charged.value_or(0))) : std::nullopt;
+  return used && inputs.cgroup->gpu_charged
+             ? std::optional(less(*used, *inputs.cgroup->gpu_charged))
+             : std::nullopt;
 }
 
 std::map<std::pair<std::string, std::string>, std::uint64_t> unowned_memory(

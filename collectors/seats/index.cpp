@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+
+#include "exporter/text.h"
 
 namespace apu {
 namespace {
@@ -15,11 +18,21 @@ std::uint64_t start_of(const Seat& seat) {
                                 : seat.processes.front().key.start_ticks;
 }
 
-/// Oldest first, so that names go by age; seats on a GPU before those that are idle units.
+/// Those on a GPU first, of these the units and containers before what somebody started by hand;
+/// then oldest first, so that a new one pushes out no old one of its kind.
 std::vector<const Seat*> by_age(const std::vector<const Seat*>& seats) {
+  const auto off_gpu = [](const Seat& seat) {
+    return std::none_of(seat.processes.begin(), seat.processes.end(),
+                        [](const SeatProcess& process) { return process.on_gpu; });
+  };
+  const auto is_session = [](const Seat& seat) {
+    return seat.place.kind == SeatKind::kLoginSession;
+  };
   std::vector<const Seat*> sorted = seats;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Seat* a, const Seat* b) { return start_of(*a) < start_of(*b); });
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const Seat* a, const Seat* b) {
+    return std::tuple(off_gpu(*a), is_session(*a), start_of(*a)) <
+           std::tuple(off_gpu(*b), is_session(*b), start_of(*b));
+  });
   return sorted;
 }
 
@@ -91,8 +104,9 @@ std::string SeatNamer::name_of(const SeatKey& key, const Seat& seat) {
   if (known != names_.end()) {
     return known->second;
   }
+  // As it will be printed: names that differ in bytes that are no text would clash there.
   const std::string wanted =
-      seat.place.name(seat.processes.empty() ? "" : seat.processes.front().command);
+      to_valid_utf8(seat.place.name(seat.processes.empty() ? "" : seat.processes.front().command));
   const auto taken = [&](const std::string& name) {
     return std::any_of(names_.begin(), names_.end(),
                        [&](const auto& entry) { return entry.second == name; });
@@ -122,8 +136,7 @@ std::shared_ptr<const SeatIndex> SeatNamer::update(const std::vector<SeatProcess
   auto index = std::make_shared<SeatIndex>();
   for (const Seat* seat : by_age(all)) {
     const SeatKey& key = keys.at(seat);
-    // Those that have a name keep their place, so that a new one does not push out an old one.
-    if (names_.size() >= rules_.max && !names_.contains(key)) {
+    if (index->seats.size() >= rules_.max) {
       ++index->beyond;
       continue;
     }

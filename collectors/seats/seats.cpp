@@ -187,17 +187,26 @@ std::uint64_t SeatCounters::total(const Seat& seat, const std::string& gpu,
   Count& count = counts_[{seat.name, gpu}];
   for (const auto& [process, value] : values) {
     count.living[process] = value;
+    count.ended.erase(process);  // it was away for a pass
   }
   std::erase_if(count.living, [&](const auto& entry) {
     const bool lives =
         std::any_of(seat.processes.begin(), seat.processes.end(),
                     [&](const SeatProcess& process) { return process.key == entry.first; });
-    count.ended += lives ? 0 : entry.second;
+    if (!lives) {
+      count.ended[entry.first] = entry.second;
+    }
     return !lives;
   });
-  std::uint64_t total = count.ended;
-  for (const auto& [process, value] : count.living) {
-    total += value;
+  while (count.ended.size() > kRemembered) {
+    count.before += count.ended.begin()->second;
+    count.ended.erase(count.ended.begin());
+  }
+  std::uint64_t total = count.before;
+  for (const auto* processes : {&count.living, &count.ended}) {
+    for (const auto& [process, value] : *processes) {
+      total += value;
+    }
   }
   return total;
 }

@@ -39,8 +39,11 @@ class SeatCounters {
   void keep_only(const SeatIndex& index);
 
  private:
+  static constexpr size_t kRemembered = 64;  // that ended: one may come back
+
   struct Count {
-    std::uint64_t ended = 0;
+    std::uint64_t before = 0;  // of those that are no longer remembered
+    std::map<ProcessKey, std::uint64_t> ended;
     std::map<ProcessKey, std::uint64_t> living;
   };
 

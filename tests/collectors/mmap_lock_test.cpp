@@ -50,14 +50,14 @@ TEST(LockSuspects, ThatEndedAreForgotten) {
   EXPECT_FALSE(suspects.is_held(kProcess));
 }
 
-TEST(WaitsForRwsem, IsToldByTheNameOfTheSleep) {
-  for (const char* wchan : {"rwsem_down_read_slowpath", "down_read_killable", "rwbase_read_lock",
-                            "rwsem_down_read_slowpath\n"}) {
-    EXPECT_TRUE(waits_for_rwsem(wchan)) << wchan;
+TEST(WaitsForMmapLock, IsToldByTheNameOfTheSleep) {
+  for (const char* wchan : {"__access_remote_vm", "rwsem_down_read_slowpath", "down_read_killable",
+                            "rwbase_read_lock", "rwsem_down_read_slowpath\n"}) {
+    EXPECT_TRUE(waits_for_mmap_lock(wchan)) << wchan;
   }
   for (const char* wchan : {"", "0", "folio_wait_bit_common", "io_schedule", "wait_for_partner",
                             "request_wait_answer", "x rwsem_down_read_slowpath"}) {
-    EXPECT_FALSE(waits_for_rwsem(wchan)) << wchan;
+    EXPECT_FALSE(waits_for_mmap_lock(wchan)) << wchan;
   }
 }
 

@@ -183,6 +183,25 @@ class KernelLocks(Scenario, unittest.TestCase):
         self.assertEqual((facts["lock_state"], facts["lock_exit"], facts["holder_exit"]), ("D", "0", "0"))
 
 
+class Seat(Scenario, unittest.TestCase):
+    name = "seat"
+    HELD = 'apu_seat_mmap_lock_held{seat="llama-vm"}'
+
+    def test_budget_is_that_of_the_kernels_memory_controller(self):
+        samples = self.block.metrics["free"]
+        self.assertAlmostEqual(samples['apu_seat_memcg_current_bytes{seat="llama-vm"}'], int(self.block.facts["current"]),
+                               delta=8 << 20)
+        limit = 'apu_seat_memcg_limit_bytes{seat="llama-vm",limit="%s"}'
+        self.assertEqual((samples[limit % "max"], samples[limit % "low"]), (256 << 20, 32 << 20))
+        # system.slice asks for nothing, so that what the unit asks for is void.
+        self.assertEqual(samples['apu_seat_memcg_protection_bytes{seat="llama-vm",limit="low"}'], 0)
+
+    def test_lock_is_held_while_the_kernel_holds_it(self):
+        held = [self.block.metrics[name][self.HELD] for name in ("free", "held", "released")]
+        self.assertEqual(held, [0, 1, 0])
+        self.assertEqual(self.block.facts["exit"], "0")
+
+
 def main():
     global RUN
     RUN = machine.Run()

@@ -130,6 +130,22 @@ TEST_F(CgroupTest, PathsOfAPrivateNamespaceAreResolved) {
   }
 }
 
+TEST_F(CgroupTest, PathOutsideOfTheHierarchyIsNoSeat) {
+  for (const char* path : {"0::/../../../user.slice/x.scope\n", "0::/../x.service\n",
+                           "0::/system.slice/../../evil/x.service\n"}) {
+    tree_.write("proc/1/cgroup", std::string_view(path).find("/../../..") == 3
+                                     ? "0::/../../init.scope\n"
+                                     : "0::/init.scope\n");
+    tree_.write("proc/41/cgroup", path);
+    EXPECT_EQ(value_of(collect(), "apu_seats"), 1) << path;  // the unit, by its name
+  }
+}
+
+TEST_F(CgroupTest, SumOverAnUnreadableCgroupIsAbsent) {
+  tree_.write("sys/fs/cgroup/system.slice/memory.current", "garbage\n");
+  EXPECT_FALSE(value_of(collect(), "apu_memcg_charged_bytes"));
+}
+
 TEST_F(CgroupTest, ProcessThatEndsMeanwhileIsNoSeat) {
   tree_.remove("proc/41/stat");
   tree_.remove("proc/41/cgroup");

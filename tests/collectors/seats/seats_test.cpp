@@ -45,8 +45,9 @@ class SeatAccounts : public ::testing::Test {
     auto index = std::make_shared<SeatIndex>();
     index->seats = {seat("a", {1, 2}), seat("b", {3})};
     cgroup_.index = index;
-    cgroup_.memory["a"] = {};
-    cgroup_.memory["b"] = {};
+    cgroup_.memory["a"].gpu_charged = 0;
+    cgroup_.memory["b"].gpu_charged = 0;
+    cgroup_.gpu_charged = 0;
     gpu_.gpus = {gpu(kApu, 1000 * kMiB)};
     clients_.complete = true;
     clients_.by_process[{1, 10}][kApu] = {{"gtt", 600 * kMiB}, {"vram", kMiB}};
@@ -79,6 +80,39 @@ TEST_F(SeatAccounts, WhatIsChargedIsTakenOffOnce) {
   EXPECT_EQ(account_seats(inputs()).at("a").divergence, 50 * kMiB);
   EXPECT_EQ(account_seats(inputs()).at("b").divergence, 0U);  // never negative
   EXPECT_EQ(host_divergence(inputs()), 50 * kMiB);
+}
+
+TEST_F(SeatAccounts, WhatCannotBeReadIsAbsentAndNoSmallerSum) {
+  cgroup_.memory["a"].gpu_charged = std::nullopt;  // memory.stat was not readable
+  EXPECT_FALSE(account_seats(inputs()).at("a").divergence);
+  cgroup_.gpu_charged = std::nullopt;
+  EXPECT_FALSE(host_divergence(inputs()));
+  cgroup_.gpu_charged = 0;
+  gpu_.gpus.push_back(gpu("0000:03:00.0", 7));
+  gpu_.gpus.back().gtt.used_bytes = std::nullopt;
+  EXPECT_FALSE(host_divergence(inputs()));
+  KfdProcess process;
+  process.pid = 1;
+  process.start_ticks = 10;
+  process.gpus = {{7, kApu, 150 * kMiB, 1000, KfdQueueCounts{2, 1, 0}}};
+  kfd_.processes = {process};
+  process.pid = 2;
+  process.start_ticks = 20;
+  process.gpus = {{7, kApu, std::nullopt, 1000, std::nullopt}};
+  kfd_.processes.push_back(process);
+  EXPECT_FALSE(account_seats(inputs()).at("a").gpus.at(kApu).kfd_allocated);
+  EXPECT_FALSE(account_seats(inputs()).at("a").gpus.at(kApu).queues);
+}
+
+TEST_F(SeatAccounts, CarveOutLargerThanGttHoldsTheModels) {
+  gpu_.gpus[0].vram.size_bytes = 2000 * kMiB;
+  gpu_.gpus[0].gtt.size_bytes = 1000 * kMiB;
+  KfdProcess process;
+  process.pid = 3;
+  process.start_ticks = 30;
+  process.gpus = {{7, kApu, 150 * kMiB, 1000, std::nullopt}};
+  kfd_.processes = {process};
+  EXPECT_FALSE(account_seats({&cgroup_, &gpu_, &kfd_, nullptr}).at("b").divergence);
 }
 
 TEST_F(SeatAccounts, ClientThatCannotBeReadMakesItsSeatUnknownAndNotSmaller) {
@@ -154,6 +188,7 @@ TEST(SeatCounters, NeverFallWhileTheSeatLives) {
   EXPECT_EQ(counters.total(seat("a", {1}), kApu, {{{1, 10}, 130}}), 180U);     // and it ended
   EXPECT_EQ(counters.total(seat("a", {1, 5}), kApu, {{{1, 10}, 130}, {{5, 50}, 7}}), 187U);
   EXPECT_EQ(counters.total(seat("a", {}), kApu, {}), 187U);
+  EXPECT_EQ(counters.total(seat("a", {1}), kApu, {{{1, 10}, 131}}), 188U);  // it was away
 }
 
 // --- recorded hosts

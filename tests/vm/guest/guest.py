@@ -118,10 +118,10 @@ def kernel_records():
 # --- the exporter
 
 
-def http(path):
+def http(path, port=PORT):
     """The body, or None while the exporter does not answer."""
     try:
-        with socket.create_connection(("127.0.0.1", PORT), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             connection.sendall(f"GET {path} HTTP/1.0\r\nHost: guest\r\n\r\n".encode())
             answer = b""
             while chunk := connection.recv(65536):
@@ -132,12 +132,12 @@ def http(path):
     return body.decode() if b" 200 " in head.partition(b"\r\n")[0] else None
 
 
-def exposition():
-    return http("/metrics") or ""
+def exposition(port=PORT):
+    return http("/metrics", port) or ""
 
 
-def samples():
-    pairs = (line.rsplit(" ", 1) for line in exposition().splitlines() if not line.startswith("#"))
+def samples(port=PORT):
+    pairs = (line.rsplit(" ", 1) for line in exposition(port).splitlines() if not line.startswith("#"))
     return {series: float(value) for series, value in pairs}
 
 
