@@ -141,7 +141,7 @@ std::optional<GpuHolders::Links> GpuHolders::list(std::int64_t pid) {
   if (error && error->kind == ErrorKind::kPermissionDenied) {
     note_denied(pid);
   }
-  if (error) {
+  if (error && error->kind != ErrorKind::kNotFound) {  // it has ended, and holds nothing
     return std::nullopt;
   }
   denied_.erase(pid);

@@ -22,10 +22,12 @@ struct Field {
   Number FdinfoPool::*number;
 };
 
+constexpr std::string_view kActive = "drm-active-";
+
 constexpr std::array kFields{
     Field{"drm-resident-", &FdinfoPool::resident},   Field{"drm-memory-", &FdinfoPool::placed},
     Field{"drm-total-", &FdinfoPool::total},         Field{"drm-shared-", &FdinfoPool::shared},
-    Field{"drm-purgeable-", &FdinfoPool::purgeable}, Field{"drm-active-", &FdinfoPool::active},
+    Field{"drm-purgeable-", &FdinfoPool::purgeable}, Field{kActive, &FdinfoPool::active},
     Field{"amd-evicted-", &FdinfoPool::evicted}};
 
 constexpr std::string_view kRequested = "amd-requested-";  // repeats drm-total-*
@@ -43,7 +45,7 @@ std::optional<std::uint64_t> bytes_per(std::string_view unit) {
 
 Number parse_bytes(std::string_view value) {
   std::string_view rest = value;
-  const auto number = parse_number<std::uint64_t>(take_field(rest));
+  const auto number = take_unsigned(rest);
   const auto unit = bytes_per(trim(rest));
   const bool fits = number && unit && *number <= kMostBytes / *unit;
   return fits ? Number(*number * *unit) : std::nullopt;
@@ -82,21 +84,31 @@ class Parser {
   }
 
   void take_memory(std::string_view key, std::string_view value) {
-    if (key.starts_with("drm-active-")) {
-      walks_objects_ = true;
+    const bool old = key.ends_with(kOldSuffix);
+    const size_t name_at = old ? 0 : key.rfind('-') + 1;
+    const std::string_view name =
+        key.substr(name_at, key.size() - (old ? kOldSuffix.size() : 0) - name_at);
+    FdinfoPool* const target = pool(name);
+    if (target == nullptr) {
+      return;  // others hold no memory that we show
     }
-    if (key.ends_with(kOldSuffix)) {
-      key.remove_suffix(kOldSuffix.size());
-      old_layout_ = set(key, &FdinfoPool::placed, value) || old_layout_;
+    if (old) {
+      old_layout_ = true;
+      set(target->placed, parse_bytes(value));
+    } else {
+      take_field_of(*target, key.substr(0, name_at), value);
+    }
+  }
+
+  void take_field_of(FdinfoPool& target, std::string_view prefix, std::string_view value) {
+    if (prefix == kRequested) {
+      set_requested(target, value);
       return;
     }
-    if (consume(key, kRequested)) {
-      set_requested(key, value);
-      return;
-    }
+    walks_objects_ = walks_objects_ || prefix == kActive;
     for (const Field& field : kFields) {
-      if (consume(key, field.prefix)) {
-        set(key, field.number, value);
+      if (prefix == field.prefix) {
+        set(target.*field.number, parse_bytes(value));
         return;
       }
     }
@@ -112,15 +124,6 @@ class Parser {
     return name == "cpu" ? &info_.cpu : nullptr;
   }
 
-  /// False if there is no such pool: others hold no memory that we show.
-  bool set(std::string_view name, Number FdinfoPool::*number, std::string_view value) {
-    FdinfoPool* const target = pool(name);
-    if (target != nullptr) {
-      set(target->*number, parse_bytes(value));
-    }
-    return target != nullptr;
-  }
-
   void set(Number& target, Number value) {
     if (!value) {
       problem(fmt::format("no number that can be right in '{}'", line_));
@@ -131,15 +134,11 @@ class Parser {
     }
   }
 
-  void set_requested(std::string_view name, std::string_view value) {
-    FdinfoPool* const target = pool(name);
-    if (target == nullptr) {
-      return;
-    }
+  void set_requested(FdinfoPool& target, std::string_view value) {
     Number requested;
     set(requested, parse_bytes(value));
-    if (!target->total) {
-      target->total = requested;
+    if (!target.total) {
+      target.total = requested;
     }
   }
 

@@ -88,20 +88,20 @@ TEST(SeatIndex, RestartedProcessLeavesTheNameToItsUnit) {
 TEST(SeatIndex, BeyondTheLimitSeatsOnTheGpuComeFirstAndUnitsBeforeSessions) {
   SeatNamer namer(rules(2));
   namer.update({}, {"/system.slice/llama-idle.service", "/system.slice/llama-other.service"});
-  const auto index = namer.update(
-      {process(1, kSession), process(2, "/system.slice/a.service"),
-       process(3, "/system.slice/b.service")},
-      {"/system.slice/llama-idle.service", "/system.slice/llama-other.service"});
+  const auto index =
+      namer.update({process(1, kSession), process(2, "/system.slice/a.service"),
+                    process(3, "/system.slice/b.service")},
+                   {"/system.slice/llama-idle.service", "/system.slice/llama-other.service"});
   EXPECT_EQ(names_of(*index), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(index->beyond, 3U);
 }
 
 TEST(SeatIndex, NamesThatDifferInNoTextAreNumbered) {
   SeatNamer namer(rules());
-  const auto index = namer.update({process(1, kSession, true, 0, "\xfe"),
-                                   process(2, kSession, true, 0, "\xff")},
-                                  {});
-  EXPECT_EQ(names_of(*index), (std::vector<std::string>{"1000/\xef\xbf\xbd", "1000/\xef\xbf\xbd-2"}));
+  const auto index = namer.update(
+      {process(1, kSession, true, 0, "\xfe"), process(2, kSession, true, 0, "\xff")}, {});
+  EXPECT_EQ(names_of(*index),
+            (std::vector<std::string>{"1000/\xef\xbf\xbd", "1000/\xef\xbf\xbd-2"}));
 }
 
 TEST(SeatIndex, BeyondTheLimitOldSeatsStayAndNewOnesAreCounted) {
