@@ -16,10 +16,10 @@ const std::string kEntry = "sys/class/kfd/kfd/proc/3101";
 constexpr const char* kKthreadd =
     "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 12 0 0 20 0 1 0 3 0 0\n";
 
-std::string stat_of(int pid, char state, int start = 4118) {
+std::string stat_of(int pid, char state, int start = 4118, int threads = 1) {
   return fmt::format(
-      "{} (llama-server) {} 1 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 9 0 {} 4096 1 0\n", pid, state,
-      start);
+      "{} (llama-server) {} 1 1 1 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 {} 0 {} 4096 1 0\n", pid, state,
+      threads, start);
 }
 
 // --- parse
@@ -242,6 +242,8 @@ TEST_F(KfdCollectorTest, FileThatIsDeniedMakesTheSourceUnavailable) {
 TEST_F(KfdCollectorTest, ZombieOrGoneIsAnOrphan) {
   tree_.write("proc/3101/stat", stat_of(3101, 'D'));
   EXPECT_EQ(process().state, KfdProcessState::kAlive);
+  tree_.write("proc/3101/stat", stat_of(3101, 'Z', 4118, 5));
+  EXPECT_EQ(process().state, KfdProcessState::kAlive);  // its threads have its memory
   tree_.write("proc/3101/stat", stat_of(3101, 'Z'));
   EXPECT_EQ(process().state, KfdProcessState::kOrphan);
   tree_.remove("proc/3101");
