@@ -23,7 +23,7 @@ def run(report):
               "-c", "data = bytearray(b'x') * (48 << 20)\nwhile True: pass")
     report.wait("the unit has its memory", lambda: int((CGROUP / "memory.current").read_text()) > 48 << 20)
     exporter = start_exporter()
-    report.wait("the seat is found", lambda: CURRENT in guest.samples(PORT))
+    report.wait("the seat is found", lambda: {CURRENT, HELD} <= guest.samples(PORT).keys())
     report.fact("current", (CGROUP / "memory.current").read_text().strip())
     report.metrics("free", guest.exposition(PORT))
     victim = guest.show(UNIT, "MainPID")
