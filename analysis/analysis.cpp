@@ -19,6 +19,14 @@ bool is_memory_note(std::string_view text) {
          text.starts_with("VRAM: ");
 }
 
+/// The same behind any prefix of the driver; "[drm] amdgpu: " is that of older kernels.
+bool tells_gpu_memory(std::string_view message) {
+  const auto driver = strip_driver_prefix(message);
+  std::string_view older = message;
+  return (driver && is_memory_note(driver->text)) ||
+         (consume(older, "[drm] amdgpu: ") && is_memory_note(older));
+}
+
 /// Folds the entries of one boot, in their order.
 class BootFolder {
  public:
@@ -180,12 +188,7 @@ class BootFolder {
       boot_.machine = rest;
     } else if (consume(rest, "Command line: ") || consume(rest, "Kernel command line: ")) {
       note_parameters(rest);
-    } else if (std::string_view text = rest; consume(text, "[drm] amdgpu: ") &&
-                                             is_memory_note(text) &&
-                                             boot_.gpu_notes.size() < kMaxGpuNotes) {
-      boot_.gpu_notes.emplace_back(rest);
-    } else if (const auto driver = strip_driver_prefix(rest);
-               driver && is_memory_note(driver->text) && boot_.gpu_notes.size() < kMaxGpuNotes) {
+    } else if (tells_gpu_memory(rest) && boot_.gpu_notes.size() < kMaxGpuNotes) {
       boot_.gpu_notes.emplace_back(rest);
     }
   }

@@ -148,6 +148,7 @@ class CgroupCollector : public Collector {
       }
     }
     std::vector<SeatProcess> all;
+    all.reserve(processes.size());
     for (auto& [pid, process] : processes) {
       all.push_back(std::move(process));
     }
