@@ -87,6 +87,7 @@ Status FileRoot::for_each_link(
   }
   std::array<char, PATH_MAX> target{};
   errno = 0;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this call's own
   while (const dirent* entry = ::readdir(directory.get())) {
     const ssize_t size =
         ::readlinkat(::dirfd(directory.get()), entry->d_name, target.data(), target.size());
