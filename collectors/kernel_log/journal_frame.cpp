@@ -70,7 +70,13 @@ struct Body {
     return value;
   }
 
-  std::int64_t signed_number() { return static_cast<std::int64_t>(number(8)); }
+  /// Microseconds; nullopt for kAbsent, and for what no clock has: a journal may be damaged.
+  std::optional<std::chrono::microseconds> stamp() {
+    constexpr std::int64_t kLatest = 9'000'000'000'000'000;  // in the year 2255
+    const auto value = static_cast<std::int64_t>(number(8));
+    return value >= 0 && value <= kLatest ? std::optional(std::chrono::microseconds(value))
+                                          : std::nullopt;
+  }
 
   std::string_view text() {
     const size_t size = number(4);
@@ -101,11 +107,9 @@ LogRecord take_record(Body& body) {
   record.origin = static_cast<Origin>(origin);
   const std::uint64_t level = body.number(1);
   record.level = level <= 7 ? std::optional(static_cast<int>(level)) : std::nullopt;
-  if (const std::int64_t since_boot = body.signed_number(); since_boot != kAbsent) {
-    record.since_boot = std::chrono::microseconds(since_boot);
-  }
-  if (const std::int64_t time = body.signed_number(); time != kAbsent) {
-    record.time = TimePoint(std::chrono::microseconds(time));
+  record.since_boot = body.stamp();
+  if (const auto time = body.stamp()) {
+    record.time = TimePoint(*time);
   }
   record.user = body.text();
   record.message = body.text();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -186,8 +187,10 @@ void JournalLane::consume() {
 
 std::chrono::microseconds JournalLane::realtime() const {
   std::uint64_t time = 0;
+  constexpr std::uint64_t kLatest =
+      9'000'000'000'000'000;  // in the year 2255; a file may be damaged
   sd_journal_get_realtime_usec(journal_.get(), &time);
-  return std::chrono::microseconds(static_cast<std::int64_t>(time));
+  return std::chrono::microseconds(static_cast<std::int64_t>(std::min(time, kLatest)));
 }
 
 std::optional<std::string_view> JournalLane::field(const char* name, int* error) const {
