@@ -39,10 +39,13 @@ class GuardedProbe : public LockProbe {
     if (results.front()) {
       return Answer::kFree;
     }
-    return results.front().error().kind == ErrorKind::kBlocked &&
-                   waits_for_mmap_lock(reader_.last_wait())
-               ? Answer::kWaits
-               : Answer::kNoProof;
+    if (results.front().error().kind != ErrorKind::kBlocked) {
+      return Answer::kNoProof;
+    }
+    const auto& wait = reader_.last_wait();
+    return !wait                        ? Answer::kNotAsked
+           : waits_for_mmap_lock(*wait) ? Answer::kWaits
+                                        : Answer::kNoProof;
   }
 
  private:
@@ -157,6 +160,9 @@ bool LockSuspects::is_suspect(const ProcessIdentity& process, bool in_disk_sleep
 }
 
 void LockSuspects::note(const ProcessIdentity& process, LockProbe::Answer answer) {
+  if (answer == LockProbe::Answer::kNotAsked) {
+    return;
+  }
   Suspect& suspect = suspects_[process];
   suspect.waits = answer == LockProbe::Answer::kWaits ? suspect.waits + 1 : 0;
 }

@@ -22,9 +22,10 @@ class LockProbe {
   virtual ~LockProbe() = default;
 
   enum class Answer {
-    kFree,     ///< the file was read
-    kWaits,    ///< it did not answer, and the reader waits for a lock of that kind
-    kNoProof,  ///< it did not answer for another reason, or was not asked
+    kFree,      ///< the file was read
+    kWaits,     ///< it did not answer, and the reader waits for a lock of that kind
+    kNoProof,   ///< it did not answer for another reason
+    kNotAsked,  ///< it has hung a moment ago, or no helper could ask: nothing new is known
   };
 
   virtual Answer ask(const ProcessIdentity& process) = 0;

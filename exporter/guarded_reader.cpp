@@ -92,6 +92,7 @@ GuardedReader::GuardedReader(std::initializer_list<std::string_view> kinds, Sour
 }
 
 std::vector<Result<std::string>> GuardedReader::read(std::span<const GuardedFile> files) {
+  last_wait_.reset();
   Call call = begin(files);
   while (!call.done() && Steady::now() < call.ends) {
     if (const Status error = ensure_helper()) {

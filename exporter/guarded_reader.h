@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,9 +68,10 @@ class GuardedReader {
   /// or was not reached in time.
   std::vector<Result<std::string>> read(std::span<const GuardedFile> files);
 
-  /// Where in the kernel the helper slept when the last file did not answer in time, as its
-  /// /proc/PID/wchan had it; empty if that could not be read, or none has hung yet.
-  [[nodiscard]] const std::string& last_wait() const { return last_wait_; }
+  /// Where in the kernel the helper slept when a file of the last call did not answer in time, as
+  /// its /proc/PID/wchan had it; empty if that could not be read. nullopt if none was waited for
+  /// that long: what kBlocked says of a file in quarantine, or not reached, is no news of it.
+  [[nodiscard]] const std::optional<std::string>& last_wait() const { return last_wait_; }
 
   /// The helper that runs, -1 if none does.
   [[nodiscard]] pid_t helper() const { return helper_ ? helper_->pid() : -1; }
@@ -106,7 +108,7 @@ class GuardedReader {
   std::unique_ptr<HelperProcess> helper_;
   std::string received_;  // what came of answers that are not whole yet
   Steady::time_point last_sign_;
-  std::string last_wait_;
+  std::optional<std::string> last_wait_;
 };
 
 }  // namespace apu

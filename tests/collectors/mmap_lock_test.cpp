@@ -37,7 +37,9 @@ TEST(LockSuspects, AreHeldAfterTwoWaitsInARow) {
   EXPECT_FALSE(held_after(Answer::kWaits));
   EXPECT_FALSE(held_after(Answer::kNoProof));
   EXPECT_FALSE(held_after(Answer::kWaits));
+  EXPECT_FALSE(held_after(Answer::kNotAsked));  // in quarantine: it is not a second wait
   EXPECT_TRUE(held_after(Answer::kWaits));
+  EXPECT_TRUE(held_after(Answer::kNotAsked));
   suspects.is_suspect(kProcess, false, 0, start + seconds(30));
   EXPECT_FALSE(suspects.is_held(kProcess));  // it goes on
 }

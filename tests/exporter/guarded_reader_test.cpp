@@ -148,6 +148,22 @@ TEST_F(GuardedReaderTest, QuarantineIsNotReadAgain) {
   EXPECT_EQ(timeouts(), 1);
 }
 
+TEST_F(GuardedReaderTest, TheWaitIsThatOfTheLastCallAlone) {
+  tree_.write("a", "a");
+  tree_.make_fifo("hangs");
+  GuardedReader reader = make();
+  EXPECT_FALSE(reader.last_wait());
+  (void)reader.read(std::vector{file("hangs", 2)});
+  EXPECT_TRUE(reader.last_wait());
+  const auto again = reader.read(std::vector{file("hangs", 2)});  // in quarantine
+  EXPECT_EQ(again[0].error().kind, ErrorKind::kBlocked);
+  EXPECT_FALSE(reader.last_wait());
+  (void)reader.read(std::vector{file("hangs", 3)});
+  EXPECT_TRUE(reader.last_wait());
+  (void)reader.read(std::vector{file("a", 1)});
+  EXPECT_FALSE(reader.last_wait());
+}
+
 TEST_F(GuardedReaderTest, ANewProcessWithTheSameIdIsFree) {
   tree_.make_fifo("x");
   GuardedReader reader = make();
