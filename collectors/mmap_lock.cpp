@@ -70,10 +70,7 @@ class MmapLockCollector : public Collector {
     MmapLockFacts facts;
     std::vector<ProcessIdentity> living;
     probes_left_ = kMaxProbes;
-    const auto newest = store_->newest("cgroup");
-    const auto* cgroup =
-        newest.snapshot != nullptr ? std::any_cast<CgroupFacts>(&newest.snapshot->facts) : nullptr;
-    if (cgroup != nullptr) {
+    if (const auto cgroup = fresh_facts<CgroupFacts>(*store_, "cgroup")) {
       for (const Seat& seat : cgroup->index->seats) {
         look_at(seat, facts, living);
       }

@@ -119,7 +119,7 @@ std::vector<CollectorView> Runner::view() const {
     if (const StoredSnapshot newest = store_->newest(view.name); newest.snapshot) {
       view.snapshot = newest.snapshot;
       view.age = now - newest.taken;
-      view.stale = *view.age > max_snapshot_age(worker.period());
+      view.stale = newest.is_stale(now);
     }
     views.push_back(std::move(view));
   }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <any>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,11 +14,21 @@
 
 namespace apu {
 
+/// A snapshot older than this is no longer evidence: not printed, and missing to derived
+/// collectors.
+std::chrono::milliseconds max_snapshot_age(std::chrono::milliseconds period);
+
 /// A snapshot and when it was made.
 struct StoredSnapshot {
   std::shared_ptr<const Snapshot> snapshot;
   TimePoint time;                               ///< by the host's clock
   std::chrono::steady_clock::time_point taken;  ///< for ages
+  std::chrono::milliseconds period{};           ///< of the collector
+
+  /// Whether it is too old to be evidence.
+  [[nodiscard]] bool is_stale(std::chrono::steady_clock::time_point now) const {
+    return now - taken > max_snapshot_age(period);
+  }
 };
 
 /// The newest snapshot of each collector. Thread-safe; the mutex is held to copy a pointer.
@@ -32,8 +44,19 @@ class Store {
   std::map<std::string, StoredSnapshot, std::less<>> snapshots_;
 };
 
-/// A snapshot older than this is no longer evidence: not printed, and missing to derived
-/// collectors.
-std::chrono::milliseconds max_snapshot_age(std::chrono::milliseconds period);
+/// What derived collectors read: the newest facts of `collector`, null if there are none, they are
+/// too old to be evidence or older than `max_age`, or are no Facts.
+template <typename Facts>
+std::shared_ptr<const Facts> fresh_facts(
+    const Store& store, std::string_view collector,
+    std::optional<std::chrono::milliseconds> max_age = std::nullopt) {
+  const StoredSnapshot newest = store.newest(collector);
+  const auto now = std::chrono::steady_clock::now();
+  if (newest.snapshot == nullptr || newest.is_stale(now) ||
+      (max_age && now - newest.taken > *max_age)) {
+    return nullptr;
+  }
+  return {newest.snapshot, std::any_cast<Facts>(&newest.snapshot->facts)};
+}
 
 }  // namespace apu

@@ -94,7 +94,7 @@ void Worker::State::finish_pass(Steady::time_point started, Result<Snapshot> res
   log_change(ok, ok ? std::string() : result.error().message);
   if (ok) {
     store->put(spec.name, {std::make_shared<const Snapshot>(*std::move(result)),
-                           context.clock->now(), Steady::now()});
+                           context.clock->now(), Steady::now(), period});
   }
   {
     const std::lock_guard lock(mutex);

@@ -190,11 +190,11 @@ class CgroupCollector : public Collector {
   /// Processes that hold a DRM client of an AMD card, by the newest facts.
   [[nodiscard]] std::vector<ProcessIdentity> client_holders() const {
     std::vector<ProcessIdentity> holders;
-    const auto newest = store_->newest("gpu_clients");
-    const auto* facts = newest.snapshot != nullptr
-                            ? std::any_cast<GpuClientsFacts>(&newest.snapshot->facts)
-                            : nullptr;
-    for (const GpuProcess& process : facts != nullptr ? facts->processes : no_processes_) {
+    const auto facts = fresh_facts<GpuClientsFacts>(*store_, "gpu_clients");
+    if (!facts) {
+      return holders;
+    }
+    for (const GpuProcess& process : facts->processes) {
       if (!process.clients.empty()) {
         holders.push_back(process.process);
       }
@@ -248,7 +248,6 @@ class CgroupCollector : public Collector {
   FileRoot procfs_;
   FileRoot sysfs_;
   std::shared_ptr<const Store> store_;
-  std::vector<GpuProcess> no_processes_;
   bool fixture_;
   SourceReporter sources_;
   SeatRules rules_;

@@ -196,11 +196,8 @@ class KernelLogCollector : public Collector {
   }
 
   [[nodiscard]] std::optional<double> per_cpu_kworker_cores() const {
-    const auto newest = store_->newest("kworkers");
-    const bool evidence =
-        newest.snapshot && std::chrono::steady_clock::now() - newest.taken < KworkerTotals::kWindow;
-    const auto* facts = evidence ? std::any_cast<KworkersFacts>(&newest.snapshot->facts) : nullptr;
-    return facts != nullptr ? facts->per_cpu_cores : std::nullopt;
+    const auto facts = fresh_facts<KworkersFacts>(*store_, "kworkers", KworkerTotals::kWindow);
+    return facts ? facts->per_cpu_cores : std::nullopt;
   }
 
   /// A module that is built in has a folder for its parameters, but no size.

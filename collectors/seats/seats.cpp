@@ -63,37 +63,18 @@ std::uint64_t gpu_bytes(const ClientMemory* clients, const ProcessKey& process) 
   return sum;
 }
 
-/// A snapshot of another collector, and its facts while it is fresh enough to be evidence.
-template <typename Facts>
-class Evidence {
- public:
-  Evidence(const Store& store, std::string_view collector) : newest_(store.newest(collector)) {
-    constexpr std::chrono::minutes kMaxAge{5};
-    const bool fresh =
-        newest_.snapshot != nullptr && std::chrono::steady_clock::now() - newest_.taken < kMaxAge;
-    facts_ = fresh ? std::any_cast<Facts>(&newest_.snapshot->facts) : nullptr;
-  }
-
-  [[nodiscard]] const Facts* facts() const { return facts_; }
-
- private:
-  StoredSnapshot newest_;
-  const Facts* facts_ = nullptr;
-};
-
 class SeatsCollector : public Collector {
  public:
   explicit SeatsCollector(const CollectorContext& context) : store_(context.store) {}
 
   Result<Snapshot> collect() override {
-    const Evidence<CgroupFacts> cgroup(*store_, "cgroup");
-    const Evidence<GpuFacts> gpu(*store_, "gpu");
-    const Evidence<KfdFacts> kfd(*store_, "kfd");
-    const Evidence<GpuClientsFacts> found(*store_, "gpu_clients");
+    const auto cgroup = fresh_facts<CgroupFacts>(*store_, "cgroup");
+    const auto gpu = fresh_facts<GpuFacts>(*store_, "gpu");
+    const auto kfd = fresh_facts<KfdFacts>(*store_, "kfd");
+    const auto found = fresh_facts<GpuClientsFacts>(*store_, "gpu_clients");
     const std::optional<ClientMemory> clients =
-        found.facts() != nullptr ? std::optional(to_client_memory(*found.facts())) : std::nullopt;
-    const SeatInputs inputs{cgroup.facts(), gpu.facts(), kfd.facts(),
-                            clients ? &*clients : nullptr};
+        found ? std::optional(to_client_memory(*found)) : std::nullopt;
+    const SeatInputs inputs{cgroup.get(), gpu.get(), kfd.get(), clients ? &*clients : nullptr};
     SeatsFacts facts{account_seats(inputs), host_divergence(inputs), unowned_memory(inputs)};
     MetricWriter metrics;
     if (inputs.cgroup != nullptr) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/fake_collectors.h"
 #include "tests/support/wait.h"
@@ -58,6 +60,47 @@ TEST(Store, MayBeReadWhileItIsWritten) {
     return newest == kLast;
   }));
   writer.join();
+}
+
+class FreshFactsTest : public testing::Test {
+ protected:
+  void put(std::chrono::steady_clock::duration age, milliseconds period) {
+    store_.put("memory", {std::make_shared<const Snapshot>(Snapshot{std::string("facts"), {}}),
+                          {},
+                          std::chrono::steady_clock::now() - age,
+                          period});
+  }
+
+  Store store_;
+};
+
+TEST_F(FreshFactsTest, AreThoseOfTheNewestSnapshotAndOutliveIt) {
+  EXPECT_EQ(fresh_facts<std::string>(store_, "memory"), nullptr);
+  put(seconds(0), seconds(15));
+  const auto facts = fresh_facts<std::string>(store_, "memory");
+  store_.put("memory", stored(1));
+  ASSERT_NE(facts, nullptr);
+  EXPECT_EQ(*facts, "facts");
+}
+
+TEST_F(FreshFactsTest, OfAnotherTypeAreNone) {
+  put(seconds(0), seconds(15));
+  EXPECT_EQ(fresh_facts<std::vector<int>>(store_, "memory"), nullptr);
+}
+
+TEST_F(FreshFactsTest, AreNoneOnceTheyAreStaleByTheirOwnPeriod) {
+  put(minutes(4), seconds(15));
+  EXPECT_NE(fresh_facts<std::string>(store_, "memory"), nullptr);
+  put(minutes(6), seconds(15));
+  EXPECT_EQ(fresh_facts<std::string>(store_, "memory"), nullptr);
+  put(minutes(6), minutes(1));
+  EXPECT_NE(fresh_facts<std::string>(store_, "memory"), nullptr);
+}
+
+TEST_F(FreshFactsTest, AreNoneOnceTheyAreOlderThanTheReaderTakes) {
+  put(minutes(2), seconds(15));
+  EXPECT_NE(fresh_facts<std::string>(store_, "memory", minutes(3)), nullptr);
+  EXPECT_EQ(fresh_facts<std::string>(store_, "memory", minutes(1)), nullptr);
 }
 
 TEST(MaxSnapshotAge, IsFiveMinutesForShortPeriods) {

@@ -56,6 +56,7 @@ TEST_F(WorkerTest, DoesAPassAtOnceAndStoresWhatItFound) {
   EXPECT_EQ(value_of(stored.snapshot), 1);
   EXPECT_EQ(stored.time, from_unix_seconds(100));
   EXPECT_GE(stored.taken, before);
+  EXPECT_EQ(stored.period, hours(1));
   const WorkerStatus status = worker.status();
   EXPECT_EQ(status.passes_ok, 1U);
   EXPECT_EQ(status.passes_failed, 0U);
