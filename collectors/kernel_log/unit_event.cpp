@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collectors/kernel_log/unit_name.h"
+#include "collectors/seats/place.h"
 #include "exporter/text.h"
 
 namespace apu {

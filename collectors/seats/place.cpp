@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "collectors/kernel_log/unit_name.h"
 #include "exporter/text.h"
 
 namespace apu {
@@ -14,6 +13,10 @@ constexpr size_t kShortIdLength = 12;
 
 bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+std::optional<unsigned> hex_digit(char c) {
+  return is_hex(c) ? std::optional<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10) : std::nullopt;
 }
 
 /// A part of a path, and where it ends in it.
@@ -75,6 +78,27 @@ std::string_view user_of(std::string_view part, std::string_view before, std::st
 }
 
 }  // namespace
+
+std::string unescape_unit(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const auto high = text.size() >= 4 ? hex_digit(text[2]) : std::nullopt;
+    const auto low = text.size() >= 4 ? hex_digit(text[3]) : std::nullopt;
+    if (text.starts_with("\\x") && high && low) {
+      plain += static_cast<char>(*high * 16 + *low);
+      text.remove_prefix(4);
+    } else {
+      plain += text[0];
+      text.remove_prefix(1);
+    }
+  }
+  return plain;
+}
+
+std::string_view without_service(std::string_view unit) {
+  take_suffix(unit, ".service");
+  return unit;
+}
 
 bool SeatPlace::owns_cgroup() const {
   if (kind == SeatKind::kOther) {

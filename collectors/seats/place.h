@@ -8,6 +8,12 @@
 
 namespace apu {
 
+/// Resolves "\\x2d", by which systemd writes characters that a unit's name may not hold.
+std::string unescape_unit(std::string_view text);
+
+/// A unit's name as labels have it: without ".service".
+std::string_view without_service(std::string_view unit);
+
 /// What kind of thing holds the processes of a seat.
 enum class SeatKind {
   kSystemUnit,    ///< a unit of PID 1

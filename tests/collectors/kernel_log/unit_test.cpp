@@ -10,10 +10,11 @@ namespace {
 
 const std::string kId = std::string(64, 'c');
 
-TEST(UnitOfCgroup, IsTheInnermostUnit) {
+TEST(UnitOfCgroup, IsTheUnitWithAllBelowIt) {
   EXPECT_EQ(unit_of_cgroup("/system.slice/ollama.service"), "ollama");
   EXPECT_EQ(unit_of_cgroup("/system.slice/system-llama.slice/llama@26b.service/engine"),
             "llama@26b");
+  EXPECT_EQ(unit_of_cgroup("/system.slice/llama.service/libpod-payload-" + kId), "llama");
   EXPECT_EQ(unit_of_cgroup("/user.slice/user-1000.slice/user@1000.service/app.slice/llama.service"),
             "1000/llama");
   EXPECT_EQ(unit_of_cgroup("/user.slice/user-1000.slice/session-3.scope"), "session-3.scope");
