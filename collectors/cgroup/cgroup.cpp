@@ -102,7 +102,8 @@ class CgroupCollector : public Collector {
         sources_(context.sources),
         rules_(rules_of(context.seats)),
         namer_(rules_),
-        tree_(context.roots, context.sources) {}
+        tree_(context.roots, context.sources),
+        memory_(tree_, context.sources) {}
 
   Result<Snapshot> collect() override {
     if (Status error = tree_.check()) {
@@ -110,19 +111,19 @@ class CgroupCollector : public Collector {
       return *error;
     }
     sources_.available(kSource);
-    tree_.begin_pass();
+    memory_.begin_pass();
     CgroupFacts facts;
     facts.index = find_seats();
     for (const Seat& seat : facts.index->seats) {
       if (!seat.place.owns_cgroup()) {
         continue;
       }
-      if (auto memory = tree_.read_memory(seat.place.cgroup)) {
+      if (auto memory = memory_.read(seat.place.cgroup)) {
         facts.memory[seat.name] = *std::move(memory);
       }
     }
-    facts.charged = tree_.charged();
-    facts.gpu_charged = tree_.gpu_charged();
+    facts.charged = memory_.charged();
+    facts.gpu_charged = memory_.gpu_charged();
     Families families = to_families(facts);
     return Snapshot{std::move(facts), std::move(families)};
   }
@@ -235,14 +236,14 @@ class CgroupCollector : public Collector {
     return *own_cgroup_;
   }
 
-  /// The path of PID 1, which shows how deep our own cgroup namespace is.
+  /// The path of PID 1, which shows how deep our own cgroup namespace is. It stays the same.
   std::string init_path() {
-    if (!init_path_) {
+    if (init_path_.empty()) {
       const auto text = procfs_.read("1/cgroup");
       const auto path = text ? parse_proc_cgroup(*text) : Result<std::string>(Error{});
-      init_path_ = path ? *path : "/";
+      init_path_ = path ? *path : "";
     }
-    return *init_path_;
+    return init_path_.empty() ? "/" : init_path_;
   }
 
   FileRoot procfs_;
@@ -253,7 +254,8 @@ class CgroupCollector : public Collector {
   SeatRules rules_;
   SeatNamer namer_;
   CgroupTree tree_;
-  std::optional<std::string> init_path_;
+  CgroupMemoryReader memory_;
+  std::string init_path_;
   std::optional<std::string> own_cgroup_;
 };
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "collectors/cgroup/cgroup_tree.h"
+#include "collectors/cgroup/cgroup_memory.h"
 #include "collectors/seats/index.h"
 #include "exporter/collector.h"
 

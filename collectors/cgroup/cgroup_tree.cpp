@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
-#include "collectors/parsers/keyed_numbers.h"
-#include "collectors/report.h"
 #include "exporter/text.h"
 
 namespace apu {
@@ -15,90 +12,39 @@ namespace {
 
 constexpr const char* kSource = "cgroup2";
 constexpr int kMaxDepth = 12;
-constexpr size_t kMaxUnits = 4000;
-
-/// `file` of a cgroup, or the cgroup itself, relative to the root.
-std::string below(const std::string& path, std::string_view file) {
-  std::string relative = path.substr(std::min(path.find_first_not_of('/'), path.size()));
-  if (!relative.empty() && !file.empty()) {
-    relative += '/';
-  }
-  return relative + std::string(file);
-}
 
 std::string join(const std::string& path, std::string_view child) {
   return path == "/" ? fmt::format("/{}", child) : fmt::format("{}/{}", path, child);
 }
 
-std::string parent_of(const std::string& path) {
+}  // namespace
+
+CgroupTree::CgroupTree(const SourceRoots& roots, SourceReporter sources)
+    : CgroupTree(find_cgroup_root(roots), std::move(sources)) {}
+
+CgroupTree::CgroupTree(const CgroupRoot& root, SourceReporter sources)
+    : root_(root.path), sources_(std::move(sources)), recursive_(root.recursive_protection) {}
+
+std::string CgroupTree::file(const std::string& path, std::string_view name) {
+  std::string relative = path.substr(std::min(path.find_first_not_of('/'), path.size()));
+  if (!relative.empty() && !name.empty()) {
+    relative += '/';
+  }
+  return relative + std::string(name);
+}
+
+std::string CgroupTree::parent_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-std::optional<CgroupMount> read_mount(const SourceRoots& roots) {
-  const FileRoot procfs(roots.procfs);
-  for (const char* file : {"1/mountinfo", "self/mountinfo"}) {
-    if (const auto text = procfs.read(file)) {
-      if (auto mount = parse_cgroup_mount(*text)) {
-        return mount;
-      }
-    }
-  }
-  return std::nullopt;
+Result<std::string> CgroupTree::read(const std::string& file) const {
+  return root_.read(file);
 }
 
-/// The hierarchy is looked for where --path.cgroupfs says, then where it is mounted.
-std::filesystem::path find_root(const SourceRoots& roots) {
-  if (!FileRoot(roots.cgroupfs).exists("cgroup.controllers")) {
-    if (const auto mount = read_mount(roots)) {
-      return roots.rootfs / std::filesystem::path(mount->mount_point).relative_path();
-    }
-  }
-  return roots.cgroupfs;
+bool CgroupTree::exists(const std::string& path) const {
+  return root_.exists(file(path, "cgroup.procs"));
 }
-
-bool is_recursive(const SourceRoots& roots) {
-  const auto mount = read_mount(roots);
-  return !mount || mount->recursive_protection;  // systemd mounts it so
-}
-
-}  // namespace
-
-Result<MemoryLimit> parse_memory_limit(std::string_view text) {
-  const std::string_view value = trim(first_line(text));
-  if (value == "max") {
-    return MemoryLimit{};
-  }
-  const auto bytes = parse_number<std::uint64_t>(value);
-  return bytes ? Result<MemoryLimit>(MemoryLimit{bytes})
-               : Error{ErrorKind::kMalformed, fmt::format("neither bytes nor 'max': '{}'", value)};
-}
-
-std::optional<CgroupMount> parse_cgroup_mount(std::string_view mountinfo) {
-  std::optional<CgroupMount> found;
-  for_each_line(mountinfo, [&](std::string_view line) {
-    // "31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,memory_recursiveprot"
-    const size_t dash = line.find(" - ");
-    if (found || dash == std::string_view::npos) {
-      return;
-    }
-    const auto fields = split_fields(line.substr(0, dash));
-    const auto options = split_fields(line.substr(dash + 3));
-    constexpr size_t kMountPoint = 4;
-    constexpr size_t kSuperOptions = 2;
-    if (fields.size() <= kMountPoint || options.size() <= kSuperOptions ||
-        options[0] != "cgroup2") {
-      return;
-    }
-    found =
-        CgroupMount{std::string(fields[kMountPoint]),
-                    options[kSuperOptions].find("memory_recursiveprot") != std::string_view::npos};
-  });
-  return found;
-}
-
-CgroupTree::CgroupTree(const SourceRoots& roots, SourceReporter sources)
-    : root_(find_root(roots)), sources_(std::move(sources)), recursive_(is_recursive(roots)) {}
 
 Status CgroupTree::check() const {
   const auto controllers = root_.read("cgroup.controllers");
@@ -115,17 +61,12 @@ Status CgroupTree::check() const {
                         "cgroup_disable=memory)"};
 }
 
-void CgroupTree::begin_pass() {
-  usages_.clear();
-  protected_.clear();
-}
-
 std::vector<std::string> CgroupTree::children(const std::string& path) const {
-  const auto names = root_.list(below(path, ""));
+  const auto names = root_.list(file(path, ""));
   std::vector<std::string> found;
   for (const std::string& name : names ? *names : std::vector<std::string>()) {
     std::error_code error;
-    if (std::filesystem::is_directory(root_.path_of(below(path, name)), error)) {
+    if (std::filesystem::is_directory(root_.path_of(file(path, name)), error)) {
       found.push_back(join(path, name));
     }
   }
@@ -135,6 +76,9 @@ std::vector<std::string> CgroupTree::children(const std::string& path) const {
 std::vector<std::string> CgroupTree::units() const {
   std::vector<std::string> units;
   walk_units("/", 0, units);
+  if (units.size() >= kMaxUnits) {
+    sources_.parse_error(kSource, fmt::format("{} units or more: not all are read", kMaxUnits));
+  }
   std::sort(units.begin(), units.end());
   return units;
 }
@@ -164,7 +108,7 @@ std::vector<std::int64_t> CgroupTree::processes(const std::string& path) const {
 
 void CgroupTree::walk_processes(const std::string& path, int depth,
                                 std::vector<std::int64_t>& pids) const {
-  if (const auto text = root_.read(below(path, "cgroup.procs"))) {
+  if (const auto text = root_.read(file(path, "cgroup.procs"))) {
     for_each_line(*text, [&](std::string_view line) {
       const auto pid = parse_number<std::int64_t>(trim(line));
       if (pid && *pid > 0) {  // 0: of another process namespace
@@ -175,148 +119,6 @@ void CgroupTree::walk_processes(const std::string& path, int depth,
   for (const std::string& child : depth < kMaxDepth ? children(path) : std::vector<std::string>()) {
     walk_processes(child, depth + 1, pids);
   }
-}
-
-std::optional<std::uint64_t> CgroupTree::read_number(const std::string& path,
-                                                     const char* file) const {
-  const std::string name = below(path, file);
-  const auto text = root_.read(name);
-  if (!text) {
-    return std::nullopt;
-  }
-  const auto limit = parse_memory_limit(*text);
-  if (!limit) {
-    sources_.parse_error(kSource, fmt::format("{}:1: {}", name, limit.error().message));
-    return std::nullopt;
-  }
-  return limit->bytes;
-}
-
-void CgroupTree::read_limits(const std::string& path, CgroupMemory& memory) const {
-  constexpr std::pair<const char*, const char*> kFiles[] = {{"min", "memory.min"},
-                                                            {"low", "memory.low"},
-                                                            {"high", "memory.high"},
-                                                            {"max", "memory.max"},
-                                                            {"swap_max", "memory.swap.max"}};
-  for (const auto& [limit, file] : kFiles) {
-    const std::string name = below(path, file);
-    const auto text = root_.read(name);
-    if (!text) {
-      continue;
-    }
-    if (const auto parsed = parse_memory_limit(*text)) {
-      memory.limits[limit] = *parsed;
-    } else {
-      sources_.parse_error(kSource, fmt::format("{}:1: {}", name, parsed.error().message));
-    }
-  }
-}
-
-void CgroupTree::read_statistics(const std::string& path, CgroupMemory& memory) const {
-  const std::string stat_name = below(path, "memory.stat");
-  if (const auto text = root_.read(stat_name)) {
-    const KeyedNumbers stat = parse_vmstat(*text);
-    report_problems(sources_, kSource, stat_name, stat.problems);
-    memory.file = stat.get("file");
-    if (stat.problems.empty()) {
-      memory.gpu_charged = stat.get_or_zero("gpu_active") + stat.get_or_zero("gpu_reclaim");
-    }
-  }
-  const std::string events_name = below(path, "memory.events");
-  if (const auto text = root_.read(events_name)) {
-    const KeyedNumbers events = parse_vmstat(*text);
-    report_problems(sources_, kSource, events_name, events.problems);
-    memory.events = {events.values.begin(), events.values.end()};
-  }
-}
-
-void CgroupTree::read_pressure(const std::string& path, CgroupMemory& memory) const {
-  for (const char* resource : {"cpu", "memory", "io"}) {
-    const std::string name = below(path, std::string(resource) + ".pressure");
-    const auto text = root_.read(name);
-    if (text && !text->empty()) {
-      memory.pressure.push_back({resource, parse_pressure(*text)});
-      report_problems(sources_, kSource, name, memory.pressure.back().pressure.problems);
-    }
-  }
-}
-
-std::optional<CgroupMemory> CgroupTree::read_memory(const std::string& path) {
-  if (!root_.exists(below(path, "cgroup.procs"))) {
-    return std::nullopt;
-  }
-  CgroupMemory memory;
-  memory.current = read_number(path, "memory.current");
-  memory.swap_current = read_number(path, "memory.swap.current");
-  read_limits(path, memory);
-  read_statistics(path, memory);
-  read_pressure(path, memory);
-  for (const char* kind : {"min", "low"}) {
-    if (memory.current && memory.limits.contains(kind)) {
-      memory.protected_bytes[kind] = protection_of(path, kind);
-    }
-  }
-  return memory;
-}
-
-const CgroupTree::Usage& CgroupTree::usage_of(const std::string& path) {
-  const auto known = usages_.find(path);
-  if (known != usages_.end()) {
-    return known->second;
-  }
-  Usage usage;
-  usage.current = read_number(path, "memory.current").value_or(0);
-  for (const auto& [kind, file] : {std::pair{"min", "memory.min"}, {"low", "memory.low"}}) {
-    const auto text = root_.read(below(path, file));
-    const auto limit = text ? parse_memory_limit(*text) : MemoryLimit{0};
-    constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
-    usage.settings[kind] = limit ? limit->bytes.value_or(kAll) : 0;
-  }
-  return usages_[path] = std::move(usage);
-}
-
-std::uint64_t CgroupTree::siblings_protected(const std::string& parent, const std::string& kind) {
-  const auto known = protected_.find({parent, kind});
-  if (known != protected_.end()) {
-    return known->second;
-  }
-  std::uint64_t sum = 0;
-  for (const std::string& child : children(parent)) {
-    const Usage& usage = usage_of(child);
-    sum += std::min(usage.current, usage.settings.at(kind));
-  }
-  return protected_[{parent, kind}] = sum;
-}
-
-std::uint64_t CgroupTree::protection_of(const std::string& path, const std::string& kind) {
-  std::vector<ProtectionLevel> levels;
-  for (std::string at = path; at != "/"; at = parent_of(at)) {
-    const Usage& usage = usage_of(at);
-    levels.push_back(
-        {usage.current, usage.settings.at(kind), siblings_protected(parent_of(at), kind)});
-  }
-  std::reverse(levels.begin(), levels.end());
-  return effective_protection(levels, recursive_);
-}
-
-std::optional<std::uint64_t> CgroupTree::charged() {
-  std::optional<std::uint64_t> sum;
-  for (const std::string& child : children("/")) {
-    const auto current = read_number(child, "memory.current");
-    if (!current && root_.exists(below(child, "memory.current"))) {
-      return std::nullopt;  // a sum without it would look like memory that was freed
-    }
-    if (current) {
-      sum = sum.value_or(0) + *current;
-    }
-  }
-  return sum;
-}
-
-std::optional<std::uint64_t> CgroupTree::gpu_charged() const {
-  CgroupMemory memory;
-  read_statistics("/", memory);
-  return memory.gpu_charged;
 }
 
 std::optional<std::string> CgroupTree::resolve(const std::string& path,
@@ -357,7 +159,7 @@ std::optional<std::string> CgroupTree::resolve(const std::string& path,
   std::optional<std::string> match;
   for (const std::string& ancestor : ancestors) {
     const std::string candidate = ancestor + std::string(rest);
-    if (root_.exists(below(candidate, "cgroup.procs"))) {
+    if (exists(candidate)) {
       if (match) {
         return std::nullopt;  // not told which
       }

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "collectors/cgroup/cgroup_tree.h"
+#include "collectors/cgroup/cgroup_memory.h"
+#include "collectors/cgroup/cgroup_mount.h"
 #include "collectors/kfd_limits.h"
 #include "collectors/kworkers.h"
 #include "collectors/parsers/boot_time.h"
