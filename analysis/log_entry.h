@@ -12,6 +12,14 @@
 
 namespace apu {
 
+/// Whether the kernel's stamp went back from `last` to `stamp` as by a reboot alone: lines of
+/// several CPUs stand out of order by far less.
+inline bool stamp_falls(std::optional<std::chrono::microseconds> stamp,
+                        std::optional<std::chrono::microseconds> last) {
+  constexpr std::chrono::seconds kJitter{10};
+  return stamp && last && *stamp + kJitter < *last;
+}
+
 /// A record of a saved log that may stand for something, and where it stood.
 struct LogEntry {
   std::uint64_t line = 0;  ///< of its file, from 1
@@ -42,7 +50,6 @@ struct LogFile {
   std::uint64_t lines = 0;
   std::vector<LogEntry> entries;      ///< in the log's own order, the oldest first
   bool newest_first = false;          ///< it stood the other way round
-  bool has_separators = false;        ///< "-- Boot ID --"
   std::uint64_t out_of_order = 0;     ///< entries that stood before an older one
   std::uint64_t unreadable = 0;       ///< lines
   std::vector<std::string> problems;  ///< the first of those, "file:line: what"

@@ -68,7 +68,6 @@ void EntryCollector::add(LogEntry entry) {
 }
 
 void EntryCollector::separate_boots() {
-  file_.has_separators = true;
   ++segment_;
 }
 
@@ -101,9 +100,7 @@ LogFile LogReader::finish(Status failure) {
   if (!parser_) {
     choose_format();
   }
-  if (!partial_.empty()) {
-    take_line(partial_);
-  }
+  take_partial();
   parser_->finish();
   file_.format = parser_->format();
   if (failure) {
@@ -146,9 +143,7 @@ void LogReader::split_lines(std::string_view bytes) {
       take_line(bytes.substr(0, end));
     } else {
       append_partial(bytes.substr(0, end));
-      parser_->note_dropped(std::exchange(dropped_, 0));
-      take_line(partial_);
-      partial_.clear();
+      take_partial();
     }
     bytes.remove_prefix(end + 1);
   }
@@ -163,6 +158,15 @@ void LogReader::append_partial(std::string_view piece) {
     dropped_ += piece.size() - room;
   }
   partial_.append(piece.substr(0, room));
+}
+
+void LogReader::take_partial() {
+  if (partial_.empty()) {
+    return;
+  }
+  parser_->note_dropped(std::exchange(dropped_, 0));
+  take_line(partial_);
+  partial_.clear();
 }
 
 void LogReader::take_line(std::string_view line) {

@@ -83,6 +83,7 @@ class LogReader {
   void split_lines(std::string_view bytes);
   void take_line(std::string_view line);
   void append_partial(std::string_view piece);
+  void take_partial();
 
   LogFile file_;
   EntryCollector entries_;

@@ -13,9 +13,6 @@
 namespace apu {
 namespace {
 
-// A reboot sets the kernel's stamp back by more than lines of several CPUs stand out of order.
-constexpr std::chrono::seconds kStampJitter{10};
-
 // Two logs of one boot have its first line at the same time, but for how they round it.
 constexpr std::chrono::seconds kSameStart{3};
 
@@ -164,9 +161,8 @@ class FileParter {
     if (!entry.boot_id.empty() || !current_->boot.id.empty()) {
       return entry.boot_id != current_->boot.id && !current_->boot.id.empty();
     }
-    const bool stamp_falls = entry.since_boot && current_->last_stamp &&
-                             *entry.since_boot + kStampJitter < *current_->last_stamp;
-    return entry.segment != segment_ || banner || stamp_falls;
+    return entry.segment != segment_ || banner ||
+           stamp_falls(entry.since_boot, current_->last_stamp);
   }
 
   void open(bool banner) {

@@ -51,11 +51,6 @@ std::string plain(std::string_view text) {
   return to_valid_utf8(text);
 }
 
-/// "1 line", "2 lines".
-std::string number_of(std::uint64_t number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
-
 // --- pieces
 
 /// "2026-07-04 23:05:35" by local time, or "+1d 09:24:15.678" since boot.

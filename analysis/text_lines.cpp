@@ -13,9 +13,6 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Lines of several CPUs stand out of order by far less; a reboot goes back by more.
-constexpr std::chrono::seconds kStampJitter{10};
-
 LogEntry to_entry(const LogRecord& record, std::uint64_t line) {
   LogEntry entry;
   entry.line = line;
@@ -100,9 +97,7 @@ class TextParser : public LineParser {
  private:
   /// Whether a line that tells nothing may be counted without being kept.
   [[nodiscard]] bool is_plain(const TriagedLine& line) const {
-    const bool falls =
-        line.since_boot && last_since_boot_ && *line.since_boot + kStampJitter < *last_since_boot_;
-    return !format_.empty() && !falls;
+    return !format_.empty() && !stamp_falls(line.since_boot, last_since_boot_);
   }
 
   void look(std::string_view line, std::uint64_t number) {
@@ -166,8 +161,7 @@ class TextParser : public LineParser {
 
   /// Follows the stamps and the sequence, in which a rise by more than one is a loss.
   void follow(std::optional<std::uint64_t> sequence, std::optional<microseconds> since_boot) {
-    const bool falls =
-        since_boot && last_since_boot_ && *since_boot + kStampJitter < *last_since_boot_;
+    const bool falls = stamp_falls(since_boot, last_since_boot_);
     if (sequence && last_sequence_ && !falls && *sequence > *last_sequence_ + 1) {
       entries_.lose(*sequence - *last_sequence_ - 1);
     }

@@ -1,5 +1,7 @@
 #include "exporter/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace apu {
@@ -110,6 +112,10 @@ std::string to_valid_utf8(std::string_view text) {
     text.remove_prefix(std::max<size_t>(length, 1));
   }
   return valid;
+}
+
+std::string number_of(std::uint64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
 std::string escape_html(std::string_view text) {

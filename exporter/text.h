@@ -55,6 +55,9 @@ std::optional<std::uint64_t> take_unsigned(std::string_view& text);
 /// blanks. One bad byte in a label makes Prometheus reject the whole scrape.
 std::string to_valid_utf8(std::string_view text);
 
+/// "1 line", "2 lines".
+std::string number_of(std::uint64_t number, std::string_view noun);
+
 /// `text` made fit for HTML text and attribute values.
 std::string escape_html(std::string_view text);
 

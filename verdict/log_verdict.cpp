@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "exporter/text.h"
+
 namespace apu {
 namespace {
 
@@ -36,11 +38,6 @@ constexpr std::array kFaultEvents{EventKind::kMesTimeout,
 /// Events that mean that memory for the GPU was refused.
 constexpr std::array kRefusalEvents{EventKind::kSvmMappingFailed,
                                     EventKind::kGpuBufferEvictionFailed};
-
-/// "1 line", "2 lines".
-std::string number_of(std::uint64_t number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
 
 std::uint64_t lines_of(const EventCounts& counts) {
   std::uint64_t lines = 0;

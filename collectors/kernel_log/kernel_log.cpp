@@ -8,6 +8,7 @@
 #include "collectors/kernel_log/auto_source.h"
 #include "collectors/kernel_log/journal_source.h"
 #include "collectors/kernel_log/saved_state.h"
+#include "collectors/kernel_log/state_file.h"
 #include "collectors/kernel_log/stream.h"
 #include "collectors/kworkers.h"
 #include "collectors/parsers/boot_time.h"

@@ -60,15 +60,8 @@ void add_clients(const SeatInputs& inputs, const Seat& seat, SeatAccount& accoun
   }
 }
 
-void add_queues(std::optional<KfdQueueCounts>& sum, const std::optional<KfdQueueCounts>& queues) {
-  if (!queues) {
-    return;
-  }
-  KfdQueueCounts total = sum.value_or(KfdQueueCounts{});
-  total.compute += queues->compute;
-  total.sdma += queues->sdma;
-  total.other += queues->other;
-  sum = total;
+KfdQueueCounts sum_of(const KfdQueueCounts& a, const KfdQueueCounts& b) {
+  return {a.compute + b.compute, a.sdma + b.sdma, a.other + b.other};
 }
 
 void add_kfd(const SeatInputs& inputs, const Seat& seat, SeatAccount& account) {
@@ -97,7 +90,7 @@ void add_kfd(const SeatInputs& inputs, const Seat& seat, SeatAccount& account) {
       if (!gpu.queues || !(first || sums.queues)) {
         sums.queues = std::nullopt;
       } else {
-        add_queues(sums.queues, gpu.queues);
+        sums.queues = sum_of(sums.queues.value_or(KfdQueueCounts{}), *gpu.queues);
       }
     }
   }
@@ -109,7 +102,8 @@ bool lies_in_gtt(const SeatInputs& inputs, const std::string& address) {
   return inputs.gpu != nullptr &&
          std::any_of(inputs.gpu->gpus.begin(), inputs.gpu->gpus.end(), [&](const Gpu& gpu) {
            return gpu.device.pci_address == address && gpu.unified_memory == true &&
-                  gpu.vram.size_bytes.value_or(0) <= gpu.gtt.size_bytes.value_or(0);
+                  gpu.vram.size_bytes && gpu.gtt.size_bytes &&
+                  *gpu.vram.size_bytes <= *gpu.gtt.size_bytes;
          });
 }
 

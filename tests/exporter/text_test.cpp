@@ -54,6 +54,12 @@ TEST(TakeField, LeavesTheRest) {
   EXPECT_EQ(take_field(rest), "");
 }
 
+TEST(NumberOf, HasTheNounInItsForm) {
+  EXPECT_EQ(number_of(0, "line"), "0 lines");
+  EXPECT_EQ(number_of(1, "line"), "1 line");
+  EXPECT_EQ(number_of(12, "OOM event"), "12 OOM events");
+}
+
 TEST(Consume, RemovesThePrefixOnlyIfItIsThere) {
   std::string_view text = "total=5";
   EXPECT_FALSE(consume(text, "avg="));

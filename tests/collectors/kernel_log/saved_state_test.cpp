@@ -7,8 +7,6 @@
 #include "exporter/text.h"
 #include "tests/support/collector_files.h"
 #include "tests/support/collector_log.h"
-#include "tests/support/temp_tree.h"
-#include "tests/support/wait.h"
 
 namespace apu {
 namespace {
@@ -116,52 +114,6 @@ TEST(SavedState, NumbersThatCannotBeAreRefused) {
     edited.replace(edited.find(key) + key.size(), 1, number);
     EXPECT_FALSE(parse_saved_state(edited)) << number;
   }
-}
-
-TEST(SavedState, FifoIsNoStateAndHoldsUpNobody) {
-  const TempTree tree;
-  tree.make_fifo("state.json");
-  tree.make_fifo("other.json.new");
-  EXPECT_FALSE(load_state(tree.path() / "state.json"));
-  EXPECT_FALSE(save_state(tree.path() / "other.json", saved()));
-  EXPECT_TRUE(load_state(tree.path() / "other.json"));
-}
-
-TEST(SavedState, FileIsReplacedAsAWhole) {
-  TempTree tree;
-  const auto file = tree.path() / "state.json";
-  EXPECT_EQ(load_state(file).error().kind, ErrorKind::kNotFound);
-  ASSERT_FALSE(save_state(file, saved()));
-  ASSERT_TRUE(load_state(file));
-  SavedState next = saved();
-  next.boot_id = "other";
-  ASSERT_FALSE(save_state(file, next));
-  EXPECT_EQ(load_state(file)->boot_id, "other");
-  EXPECT_FALSE(std::filesystem::exists(file.string() + ".new"));
-}
-
-TEST(SavedState, DamagedFileIsNamed) {
-  TempTree tree;
-  tree.write("state.json", "{");
-  const auto state = load_state(tree.path() / "state.json");
-  ASSERT_FALSE(state);
-  EXPECT_EQ(state.error().kind, ErrorKind::kMalformed);
-  EXPECT_NE(state.error().message.find("state.json"), std::string::npos);
-}
-
-TEST(StateSaver, SavesTheNewestOfWhatWaits) {
-  TempTree tree;
-  const auto file = tree.path() / "state.json";
-  StateSaver saver(file);
-  for (int i = 0; i < 100; ++i) {
-    SavedState state = saved();
-    state.boot_id = std::to_string(i);
-    saver.save(std::move(state));
-  }
-  EXPECT_TRUE(eventually([&] {
-    const auto state = load_state(file);
-    return state && state->boot_id == "99";
-  }));
 }
 
 // --- positions

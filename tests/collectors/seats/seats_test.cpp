@@ -128,6 +128,8 @@ TEST_F(SeatAccounts, ClientThatCannotBeReadMakesItsSeatUnknownAndNotSmaller) {
 TEST_F(SeatAccounts, WithoutFdinfoKfdsTotalStandsInOnAnApuAlone) {
   const auto with_kfd = [&](bool unified) {
     gpu_.gpus = {gpu(kApu, 1000 * kMiB, unified)};
+    gpu_.gpus.front().vram.size_bytes = 512 * kMiB;
+    gpu_.gpus.front().gtt.size_bytes = 65536 * kMiB;
     KfdProcess process;
     process.pid = 3;
     process.start_ticks = 30;
@@ -139,6 +141,8 @@ TEST_F(SeatAccounts, WithoutFdinfoKfdsTotalStandsInOnAnApuAlone) {
   EXPECT_EQ(with_kfd(true).divergence, 150 * kMiB);
   EXPECT_FALSE(with_kfd(false).divergence);
   EXPECT_EQ(with_kfd(true).gpus.at(kApu).queues->compute, 2U);
+  gpu_.gpus.front().vram.size_bytes = std::nullopt;
+  EXPECT_FALSE(account_seats({&cgroup_, &gpu_, &kfd_, nullptr}).at("b").divergence);
 }
 
 TEST_F(SeatAccounts, OrphansMemoryIsUnowned) {
