@@ -90,7 +90,11 @@ class MmapLockCollector : public Collector {
   void look_at(const Seat& seat, MmapLockFacts& facts, std::vector<ProcessIdentity>& living) {
     for (const SeatProcess& process : seat.processes) {
       living.push_back(process.key);
-      facts.held[seat.name] = probe_if_suspect(process.key) || facts.held[seat.name];
+      const bool held = probe_if_suspect(process.key);
+      facts.held[seat.name] = held || facts.held[seat.name];
+      if (held) {
+        facts.processes.insert(process.key);
+      }
     }
   }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,9 +72,10 @@ class LockSuspects {
   std::map<ProcessIdentity, Suspect> suspects_;
 };
 
-/// The facts of a pass: by seat, whether the lock of one of its processes is held.
+/// The facts of a pass.
 struct MmapLockFacts {
-  std::map<std::string, bool> held;
+  std::map<std::string, bool> held;     ///< by seat, whether the lock of one of its processes is
+  std::set<ProcessIdentity> processes;  ///< whose lock is held
 };
 
 std::span<const MetricInfo> mmap_lock_metrics();

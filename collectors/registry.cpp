@@ -15,6 +15,7 @@
 #include "collectors/mmap_lock.h"
 #include "collectors/pressure.h"
 #include "collectors/process.h"
+#include "collectors/seat_tasks/seat_tasks.h"
 #include "collectors/seats/seats.h"
 #include "collectors/swap.h"
 
@@ -64,9 +65,13 @@ std::span<const CollectorSpec> all_collectors() {
                     make_pressure_collector},
       CollectorSpec{"process", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "The exporter's own process", process_metrics(), make_process_collector},
-      CollectorSpec{"seats", true, seconds(5), seconds(2), OnScrape::kUseNewest,
-                    "What the seats hold on the GPUs, and what of it their cgroups do not see",
-                    seats_metrics(), make_seats_collector, 2},
+      CollectorSpec{"seat_tasks", true, seconds(5), seconds(4), OnScrape::kUseNewest,
+                    "What the processes of the seats do: CPU time, faults, waits",
+                    seat_tasks_metrics(), make_seat_tasks_collector, 2},
+      CollectorSpec{
+          "seats", true, seconds(5), seconds(2), OnScrape::kUseNewest,
+          "What each seat does, what it holds on the GPUs, and what of it its cgroup does not see",
+          seats_metrics(), make_seats_collector, 3},
       CollectorSpec{"swap", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Swap devices, zram, swap traffic, swappiness", swap_metrics(),
                     make_swap_collector},

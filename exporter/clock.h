@@ -19,11 +19,19 @@ class Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual TimePoint now() const = 0;
+
+  /// Time since some moment, which no step of the time of day changes: for rates of what the host
+  /// counts. It stands still where the host is suspended, as CPU time does.
+  [[nodiscard]] virtual std::chrono::nanoseconds monotonic() const = 0;
 };
 
 class SystemClock : public Clock {
  public:
   [[nodiscard]] TimePoint now() const override { return std::chrono::system_clock::now(); }
+
+  [[nodiscard]] std::chrono::nanoseconds monotonic() const override {
+    return std::chrono::steady_clock::now().time_since_epoch();
+  }
 };
 
 /// Stands still at the time it was last set to. Safe to set and read from several threads.
@@ -32,6 +40,10 @@ class FixedClock : public Clock {
   explicit FixedClock(TimePoint time) : time_(time) {}
 
   [[nodiscard]] TimePoint now() const override { return time_; }
+
+  [[nodiscard]] std::chrono::nanoseconds monotonic() const override {
+    return now().time_since_epoch();
+  }
 
   void set(TimePoint time) { time_ = time; }
 

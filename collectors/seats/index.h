@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -40,6 +41,15 @@ struct SeatIndex {
   /// nullptr for a process of no seat.
   [[nodiscard]] const Seat* find(const ProcessKey& process) const;
 };
+
+/// Forgets what `map` has of seats that are no longer in `index`.
+template <typename Value>
+void keep_only(const SeatIndex& index, std::map<std::string, Value>& map) {
+  std::erase_if(map, [&](const auto& entry) {
+    return std::none_of(index.seats.begin(), index.seats.end(),
+                        [&](const Seat& seat) { return seat.name == entry.first; });
+  });
+}
 
 /// Which units are seats even without a process, and how many seats there may be.
 struct SeatRules {

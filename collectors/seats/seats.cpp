@@ -44,8 +44,18 @@ constexpr MetricInfo kUnowned{
     "apu_gpu_memory_unowned_bytes", MetricType::Gauge, "gpu,pool",
     "GPU memory in use that no client of a living process accounts for; absent where a client "
     "could not be read whole (mem_info_*_used, /proc/PID/fdinfo)"};
-constexpr std::array kMetrics{kInfo,   kProcesses,  kGpuMemory,      kAllocated, kEvicted,
-                              kQueues, kDivergence, kHostDivergence, kUnowned};
+constexpr MetricInfo kState{
+    "apu_seat_state", MetricType::Gauge, "seat,state",
+    "1 for what the seat does, 0 for the other states: down, thrashing, blocked, stalled, "
+    "spinning, "
+    "io_starved, loading, computing, idle (/proc/PID/task, kernel log, evicted_ms)"};
+constexpr MetricInfo kStateSeconds{
+    "apu_seat_state_seconds_total", MetricType::Counter, "seat,state",
+    "Time that the seat spent in each state since it was first seen (/proc/PID/task, kernel log, "
+    "evicted_ms)"};
+constexpr std::array kMetrics{kState,      kStateSeconds,   kInfo,    kProcesses,
+                              kGpuMemory,  kAllocated,      kEvicted, kQueues,
+                              kDivergence, kHostDivergence, kUnowned};
 
 std::uint64_t gpu_bytes(const ClientMemory* clients, const ProcessKey& process) {
   std::uint64_t sum = 0;
@@ -65,7 +75,8 @@ std::uint64_t gpu_bytes(const ClientMemory* clients, const ProcessKey& process) 
 
 class SeatsCollector : public Collector {
  public:
-  explicit SeatsCollector(const CollectorContext& context) : store_(context.store) {}
+  explicit SeatsCollector(const CollectorContext& context)
+      : store_(context.store), clock_(context.clock) {}
 
   Result<Snapshot> collect() override {
     const auto cgroup = fresh_facts<CgroupFacts>(*store_, "cgroup");
@@ -75,10 +86,20 @@ class SeatsCollector : public Collector {
     const std::optional<ClientMemory> clients =
         found ? std::optional(to_client_memory(*found)) : std::nullopt;
     const SeatInputs inputs{cgroup.get(), gpu.get(), kfd.get(), clients ? &*clients : nullptr};
-    SeatsFacts facts{account_seats(inputs), host_divergence(inputs), unowned_memory(inputs)};
+    const auto tasks = fresh_facts<SeatTasksFacts>(*store_, "seat_tasks");
+    const auto log = fresh_facts<KernelLogFacts>(*store_, "kernel_log");
+    const auto kworkers = fresh_facts<KworkersFacts>(*store_, "kworkers");
+    const auto mmap_lock = fresh_facts<MmapLockFacts>(*store_, "mmap_lock");
+    const StateInputs state_inputs{cgroup.get(), tasks.get(),    kfd.get(),      inputs.clients,
+                                   log.get(),    kworkers.get(), mmap_lock.get()};
+    SeatsFacts facts{account_seats(inputs), host_divergence(inputs), unowned_memory(inputs),
+                     states_.update(state_inputs, clock_->now(), clock_->monotonic())};
     MetricWriter metrics;
     if (inputs.cgroup != nullptr) {
       add_seats(metrics, inputs, facts);
+    }
+    for (const auto& [seat, state] : facts.states) {
+      add_state(metrics, seat, state);
     }
     metrics.set(kHostDivergence, facts.host_divergence);
     for (const auto& [key, bytes] : facts.unowned) {
@@ -104,6 +125,17 @@ class SeatsCollector : public Collector {
     evicted_.keep_only(index);
   }
 
+  static void add_state(MetricWriter& metrics, const std::string& seat,
+                        const SeatStateFacts& facts) {
+    for (size_t i = 0; i < kSeatStates; ++i) {
+      const auto state = static_cast<SeatState>(i);
+      metrics.set(kState, {seat, to_label(state)}, state == facts.state ? 1 : 0);
+      const auto spent = facts.seconds.find(state);
+      metrics.set(kStateSeconds, {seat, to_label(state)},
+                  spent == facts.seconds.end() ? 0 : spent->second);
+    }
+  }
+
   void add_account(MetricWriter& metrics, const Seat& seat, const SeatAccount& account) {
     constexpr double kMilliseconds = 1e-3;
     for (const auto& [gpu, sums] : account.gpus) {
@@ -125,6 +157,8 @@ class SeatsCollector : public Collector {
   }
 
   std::shared_ptr<const Store> store_;
+  std::shared_ptr<const Clock> clock_;
+  SeatStates states_;
   SeatRepresentatives representatives_;
   SeatCounters evicted_;
 };
@@ -156,48 +190,7 @@ const SeatProcess* SeatRepresentatives::choose(const Seat& seat, const ClientMem
 }
 
 void SeatRepresentatives::keep_only(const SeatIndex& index) {
-  std::set<std::string> names;
-  for (const Seat& seat : index.seats) {
-    names.insert(seat.name);
-  }
-  std::erase_if(chosen_, [&](const auto& entry) { return !names.contains(entry.first); });
-}
-
-std::uint64_t SeatCounters::total(const Seat& seat, const std::string& gpu,
-                                  const std::map<ProcessKey, std::uint64_t>& values) {
-  Count& count = counts_[{seat.name, gpu}];
-  for (const auto& [process, value] : values) {
-    count.living[process] = value;
-    count.ended.erase(process);  // it was away for a pass
-  }
-  std::erase_if(count.living, [&](const auto& entry) {
-    const bool lives =
-        std::any_of(seat.processes.begin(), seat.processes.end(),
-                    [&](const SeatProcess& process) { return process.key == entry.first; });
-    if (!lives) {
-      count.ended[entry.first] = entry.second;
-    }
-    return !lives;
-  });
-  while (count.ended.size() > kRemembered) {
-    count.before += count.ended.begin()->second;
-    count.ended.erase(count.ended.begin());
-  }
-  std::uint64_t total = count.before;
-  for (const auto* processes : {&count.living, &count.ended}) {
-    for (const auto& [process, value] : *processes) {
-      total += value;
-    }
-  }
-  return total;
-}
-
-void SeatCounters::keep_only(const SeatIndex& index) {
-  std::set<std::string> names;
-  for (const Seat& seat : index.seats) {
-    names.insert(seat.name);
-  }
-  std::erase_if(counts_, [&](const auto& entry) { return !names.contains(entry.first.first); });
+  apu::keep_only(index, chosen_);
 }
 
 std::span<const MetricInfo> seats_metrics() {

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "collectors/seats/accounting.h"
+#include "collectors/seats/counters.h"
+#include "collectors/seats/states.h"
 #include "exporter/collector.h"
 
 namespace apu {
@@ -27,40 +29,18 @@ class SeatRepresentatives {
   std::map<std::string, ProcessKey> chosen_;  // by seat
 };
 
-/// Makes of counters of processes, which come and go, a counter of their seat, which never falls
-/// while the seat lives.
-class SeatCounters {
- public:
-  /// The seat's count, from those of its processes that could be read now. One that ended keeps
-  /// what it had; so does one that could not be read.
-  std::uint64_t total(const Seat& seat, const std::string& gpu,
-                      const std::map<ProcessKey, std::uint64_t>& values);
-
-  void keep_only(const SeatIndex& index);
-
- private:
-  static constexpr size_t kRemembered = 64;  // that ended: one may come back
-
-  struct Count {
-    std::uint64_t before = 0;  // of those that are no longer remembered
-    std::map<ProcessKey, std::uint64_t> ended;
-    std::map<ProcessKey, std::uint64_t> living;
-  };
-
-  std::map<std::pair<std::string, std::string>, Count> counts_;
-};
-
 /// The facts of a pass.
 struct SeatsFacts {
   std::map<std::string, SeatAccount> accounts;  ///< by seat
   std::optional<std::uint64_t> host_divergence;
   std::map<std::pair<std::string, std::string>, std::uint64_t> unowned;  ///< by GPU and pool
+  std::map<std::string, SeatStateFacts> states;  ///< by seat; those of which one is known
 };
 
 std::span<const MetricInfo> seats_metrics();
 
-/// What the seats hold on the GPUs, and what of it their memory cgroups do not see. Derived: reads
-/// no file, but the newest facts of cgroup, gpu, kfd and gpu_clients.
+/// What the seats hold on the GPUs, what of it their memory cgroups do not see, and what each seat
+/// does. Derived: reads no file, but the newest facts of the collectors that do.
 std::unique_ptr<Collector> make_seats_collector(const CollectorContext& context);
 
 }  // namespace apu

@@ -1,0 +1,233 @@
+#include "collectors/seats/states.h"
+
+#include <algorithm>
+#include <set>
+
+#include "verdict/log_verdict.h"
+
+namespace apu {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+constexpr Seconds kGrowthWindow{30};
+constexpr Seconds kEvictedWindow{60};
+constexpr Seconds kKworkerWindow{30};
+constexpr Seconds kIoWindow{60};
+
+double gpu_bytes(const ClientMemory& clients, const ProcessKey& key) {
+  double sum = 0;
+  const auto found = clients.by_process.find(key);
+  if (found != clients.by_process.end()) {
+    for (const auto& [gpu, pools] : found->second) {
+      for (const auto& [pool, bytes] : pools) {
+        sum += static_cast<double>(bytes);
+      }
+    }
+  }
+  return sum;
+}
+
+const KfdProcess* kfd_process(const KfdFacts* kfd, const ProcessKey& key) {
+  if (kfd == nullptr) {
+    return nullptr;
+  }
+  const auto found =
+      std::find_if(kfd->processes.begin(), kfd->processes.end(), [&](const KfdProcess& process) {
+        return process.pid == key.pid && process.start_ticks == key.start_ticks;
+      });
+  return found == kfd->processes.end() ? nullptr : &*found;
+}
+
+/// The share of the last minute in which queues were evicted. An eviction that lasted long is added
+/// when it ends: one such step is over, and is none that goes on.
+std::optional<double> evicted_share(const RecentSeries& series) {
+  constexpr double kMilliseconds = 1e-3;
+  const auto rate = series.rate(kEvictedWindow);
+  const auto recent = series.rise(kEvictedWindow / 2);
+  const auto whole = series.rise(kEvictedWindow);
+  if (!rate || !recent || !whole || *recent <= 0 || *whole <= *recent) {
+    return std::nullopt;
+  }
+  return *rate * kMilliseconds;
+}
+
+bool resume_failed_since(const KernelLogFacts* log, const std::optional<TimePoint>& start) {
+  if (log == nullptr || !start) {
+    return false;
+  }
+  const auto found = log->log.events().find(EventKind::kKfdResumeFailed);
+  return found != log->log.events().end() && found->second.last_time &&
+         *found->second.last_time >= *start;
+}
+
+std::optional<std::uint64_t> io_full_us(const CgroupFacts* cgroup, const std::string& seat) {
+  if (cgroup == nullptr || !cgroup->memory.contains(seat)) {
+    return std::nullopt;
+  }
+  for (const NamedPressure& named : cgroup->memory.at(seat).pressure) {
+    if (named.resource == "io" && named.pressure.full) {
+      return named.pressure.full->total_us;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+double restore_kworker_seconds(const KworkersFacts& kworkers) {
+  double sum = 0;
+  for (const char* queue : {"events_freezable", "events", "kfd_restore_wq"}) {
+    const auto found = kworkers.seconds_by_workqueue.find(queue);
+    sum += found == kworkers.seconds_by_workqueue.end() ? 0 : found->second;
+  }
+  return sum;
+}
+
+std::optional<double> restore_hog_rate(const KernelLogFacts& log, TimePoint now) {
+  std::optional<double> sum;
+  for (const auto& [key, series] : log.log.hogs()) {
+    const auto rate =
+        is_restore_worker(key) ? live_hog_rate(log, series, now) : std::optional<double>();
+    if (rate) {
+      sum = sum.value_or(0) + *rate;
+    }
+  }
+  return sum;
+}
+
+std::map<std::string, SeatStateFacts> SeatStates::update(const StateInputs& inputs, TimePoint now,
+                                                         std::chrono::nanoseconds monotonic) {
+  std::map<std::string, SeatStateFacts> states;
+  if (inputs.cgroup == nullptr || inputs.tasks == nullptr) {
+    return states;
+  }
+  const StormEvidence storm = storm_evidence(inputs, now, monotonic);
+  for (const Seat& seat : inputs.cgroup->index->seats) {
+    SeatHistory& history = seats_[seat.name];
+    if (const auto io = io_full_us(inputs.cgroup, seat.name)) {
+      history.io_full_us.add(monotonic, static_cast<double>(*io));
+    }
+    const auto processes = inputs.tasks->seats.find(seat.name);
+    if (seat.processes.empty() || processes == inputs.tasks->seats.end()) {
+      if (seat.processes.empty()) {
+        states[seat.name] = take_state(history, SeatState::kDown, now, monotonic);
+      }
+      continue;
+    }
+    for (const SeatProcessFacts& process : processes->second) {
+      follow_process(inputs, seat.name, process, storm, inputs.tasks->time);
+    }
+    if (const SeatProcessFacts* process = worst(processes->second)) {
+      const ProcessStateTracker& tracker = processes_.at(process->key).tracker;
+      SeatStateFacts facts = take_state(history, *tracker.state(), now, monotonic);
+      facts.reasons = tracker.reasons();
+      facts.process = process->key;
+      facts.command = process->comm;
+      facts.phase = tracker.phase();
+      states[seat.name] = std::move(facts);
+    }
+  }
+  forget_all_but(inputs);
+  return states;
+}
+
+void SeatStates::follow_process(const StateInputs& inputs, const std::string& seat,
+                                const SeatProcessFacts& facts, const StormEvidence& storm,
+                                Time now) {
+  Process& process = processes_[facts.key];
+  follow_gpu(inputs, facts.key, process, now);
+  ProcessEvidence evidence;
+  evidence.activity = facts.activity;
+  for (const auto& [gpu, series] : process.evicted_ms) {
+    const auto share = evicted_share(series);
+    if (share && *share > evidence.evicted_share.value_or(0)) {
+      evidence.evicted_share = share;
+    }
+  }
+  evidence.resume_failed = resume_failed_since(inputs.kernel_log, facts.start);
+  evidence.mmap_lock_held =
+      inputs.mmap_lock != nullptr && inputs.mmap_lock->processes.contains(facts.key);
+  evidence.gpu_memory_grew =
+      process.gpu_bytes.rise(kGrowthWindow).value_or(0) >= static_cast<double>(kGpuGrowth);
+  constexpr double kMicroseconds = 1e-6;
+  if (const auto full = seats_.at(seat).io_full_us.rate(kIoWindow)) {
+    evidence.io_full = *full * kMicroseconds;
+  }
+  evidence.storm = storm;
+  process.tracker.update(std::move(evidence), now);
+}
+
+void SeatStates::follow_gpu(const StateInputs& inputs, const ProcessKey& key, Process& process,
+                            Time now) {
+  double bytes = inputs.clients != nullptr ? gpu_bytes(*inputs.clients, key) : 0;
+  if (const KfdProcess* kfd = kfd_process(inputs.kfd, key)) {
+    for (const KfdProcessGpu& gpu : kfd->gpus) {
+      bytes += static_cast<double>(gpu.vram_bytes.value_or(0));
+      if (gpu.evicted_ms) {
+        process.evicted_ms[gpu.gpu].add(now, static_cast<double>(*gpu.evicted_ms));
+      }
+    }
+  }
+  process.gpu_bytes.add(now, bytes);
+}
+
+StormEvidence SeatStates::storm_evidence(const StateInputs& inputs, TimePoint now, Time monotonic) {
+  StormEvidence storm;
+  if (inputs.kernel_log != nullptr) {
+    storm.hogs_per_second = restore_hog_rate(*inputs.kernel_log, now);
+  }
+  if (inputs.kworkers != nullptr) {
+    kworker_seconds_.add(monotonic, restore_kworker_seconds(*inputs.kworkers));
+    storm.kworker_cores = kworker_seconds_.rate(kKworkerWindow);
+  }
+  return storm;
+}
+
+const SeatProcessFacts* SeatStates::worst(const std::vector<SeatProcessFacts>& processes) const {
+  const bool any_on_gpu = std::any_of(processes.begin(), processes.end(),
+                                      [](const auto& process) { return process.on_gpu; });
+  const SeatProcessFacts* worst = nullptr;
+  std::optional<SeatState> state;
+  for (const SeatProcessFacts& process : processes) {
+    const auto& of_process = processes_.at(process.key).tracker.state();
+    if ((any_on_gpu && !process.on_gpu) || !of_process) {
+      continue;
+    }
+    if (!state || *of_process < *state) {
+      worst = &process;
+      state = of_process;
+    }
+  }
+  return worst;
+}
+
+SeatStateFacts SeatStates::take_state(SeatHistory& history, SeatState state, TimePoint now,
+                                      Time monotonic) {
+  if (history.state) {
+    history.seconds[*history.state] += Seconds(monotonic - history.counted).count();
+  }
+  history.counted = monotonic;
+  if (history.state != state) {
+    history.state = state;
+    history.since = monotonic;
+  }
+  SeatStateFacts facts;
+  facts.state = state;
+  facts.since = now - std::chrono::duration_cast<TimePoint::duration>(monotonic - history.since);
+  facts.seconds = history.seconds;
+  return facts;
+}
+
+void SeatStates::forget_all_but(const StateInputs& inputs) {
+  keep_only(*inputs.cgroup->index, seats_);
+  std::set<ProcessKey> living;
+  for (const auto& [seat, processes] : inputs.tasks->seats) {
+    for (const SeatProcessFacts& process : processes) {
+      living.insert(process.key);
+    }
+  }
+  std::erase_if(processes_, [&](const auto& entry) { return !living.contains(entry.first); });
+}
+
+}  // namespace apu
