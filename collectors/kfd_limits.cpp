@@ -153,9 +153,8 @@ class KfdLimitsCollector : public Collector {
       return;
     }
     for (const GpuDevice& device : *devices) {
-      // By PCI address since 6.11 or so; before, by the card's number.
-      for (const std::string& name : {device.pci_address, device.card.substr(4)}) {
-        const std::string file = fmt::format("dri/{}/amdgpu_gtt_mm", name);
+      for (const std::string& directory : device.debug_directories()) {
+        const std::string file = directory + "/amdgpu_gtt_mm";
         if (const auto text = debugfs_.read(file)) {
           add_gtt(facts, device, file, *text);
           break;

@@ -6,6 +6,7 @@
 #include "collectors/gpu.h"
 #include "collectors/gpu_busy.h"
 #include "collectors/gpu_clients/gpu_clients.h"
+#include "collectors/gpu_gem.h"
 #include "collectors/host.h"
 #include "collectors/kernel_log/kernel_log.h"
 #include "collectors/kfd.h"
@@ -40,6 +41,9 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"gpu_clients", true, seconds(15), seconds(10), OnScrape::kUseNewest,
                     "Memory of the GPU's clients, by DRM fdinfo", gpu_clients_metrics(),
                     make_gpu_clients_collector},
+      CollectorSpec{"gpu_gem", false, seconds(60), seconds(10), OnScrape::kUseNewest,
+                    "What graphics clients hold on the AMD GPUs, by debugfs", gpu_gem_metrics(),
+                    make_gpu_gem_collector},
       CollectorSpec{"host", true, seconds(60), seconds(5), OnScrape::kUseNewest,
                     "Boot time, kernel and driver versions", host_metrics(), make_host_collector},
       CollectorSpec{"kernel_log", true, seconds(1), seconds(10), OnScrape::kUseNewest,

@@ -21,33 +21,83 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
 
-}  // namespace
+using TakePiece = std::function<void(std::string_view)>;
 
-Result<std::string> FileRoot::read(std::string_view relative) const {
-  const std::string path = path_of(relative).string();
+/// Hands the bytes of a file to `take`, to its end, or until they are more than `most_bytes`.
+Status for_each_piece(const std::string& path, size_t most_bytes, const TakePiece& take) {
   // No O_NONBLOCK: a file that does not answer must look stuck, not empty.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) {
     return error_from_errno(errno, "open " + path);
   }
-  std::string content;
   std::array<char, 16384> piece{};
+  size_t bytes = 0;
   while (true) {
     const ssize_t count = ::read(file.get(), piece.data(), piece.size());
     if (count == 0) {
-      return content;
+      return std::nullopt;
     }
     if (count < 0 && errno != EINTR) {
       return error_from_errno(errno, "read " + path);
     }
     if (count > 0) {
-      content.append(piece.data(), static_cast<size_t>(count));
-    }
-    if (content.size() > kMaxFileBytes) {
-      return Error{ErrorKind::kMalformed,
-                   fmt::format("read {}: larger than {} bytes", path, kMaxFileBytes)};
+      bytes += static_cast<size_t>(count);
+      if (bytes > most_bytes) {
+        return Error{ErrorKind::kMalformed,
+                     fmt::format("read {}: larger than {} bytes", path, most_bytes)};
+      }
+      take({piece.data(), static_cast<size_t>(count)});
     }
   }
+}
+
+/// Makes lines of pieces; see for_each_line of text.h.
+class LineJoiner {
+ public:
+  explicit LineJoiner(const TakePiece& visit) : visit_(visit) {}
+
+  void take(std::string_view piece) {
+    for (size_t end = piece.find('\n'); end != std::string_view::npos; end = piece.find('\n')) {
+      begun_.append(piece.substr(0, end));
+      visit_(begun_);
+      begun_.clear();
+      piece.remove_prefix(end + 1);
+    }
+    begun_.append(piece);
+  }
+
+  void finish() const {
+    if (!begun_.empty()) {
+      visit_(begun_);
+    }
+  }
+
+ private:
+  const TakePiece& visit_;
+  std::string begun_;  // a line whose end has not come yet
+};
+
+}  // namespace
+
+Result<std::string> FileRoot::read(std::string_view relative) const {
+  std::string content;
+  const Status problem = for_each_piece(path_of(relative).string(), kMaxFileBytes,
+                                        [&](std::string_view piece) { content.append(piece); });
+  if (problem) {
+    return *problem;
+  }
+  return content;
+}
+
+Status FileRoot::for_each_line(std::string_view relative,
+                               const std::function<void(std::string_view)>& visit) const {
+  LineJoiner lines(visit);
+  Status problem = for_each_piece(path_of(relative).string(), kMaxLineFileBytes,
+                                  [&](std::string_view piece) { lines.take(piece); });
+  if (!problem) {
+    lines.finish();
+  }
+  return problem;
 }
 
 Result<std::vector<std::string>> FileRoot::list(std::string_view relative) const {

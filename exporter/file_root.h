@@ -14,8 +14,12 @@ namespace apu {
 /// for ever, so it is used in a collector's pass and never in a scrape.
 class FileRoot {
  public:
-  /// No file of procfs or sysfs that we read comes near it; a larger one is an error, never cut.
+  /// No file of procfs or sysfs that we read whole comes near it; a larger one is an error, never
+  /// cut.
   static constexpr size_t kMaxFileBytes = size_t{1} << 20;
+
+  /// The same for a file that is read line by line.
+  static constexpr size_t kMaxLineFileBytes = size_t{64} << 20;
 
   explicit FileRoot(std::filesystem::path root) : root_(std::move(root)) {}
 
@@ -23,6 +27,12 @@ class FileRoot {
   /// the end; st_size means nothing there.
   /// Errors: by errno; kMalformed for a file over kMaxFileBytes.
   [[nodiscard]] Result<std::string> read(std::string_view relative) const;
+
+  /// Calls `visit(line)` for each line of a file that may be too large to hold, as text.h's
+  /// for_each_line does for one that is held. After an error not all lines were visited.
+  /// Errors: by errno; kMalformed for a file over kMaxLineFileBytes.
+  [[nodiscard]] Status for_each_line(std::string_view relative,
+                                     const std::function<void(std::string_view)>& visit) const;
 
   /// The names in a directory, sorted, without "." and "..".
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view relative) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +21,11 @@ struct GpuDevice {
 
   /// Its directory below sysfs.
   [[nodiscard]] std::string directory() const { return "class/drm/" + card + "/device"; }
+
+  /// Its directory below debugfs: by PCI address since 6.11 or so; before, by the card's number.
+  [[nodiscard]] std::array<std::string, 2> debug_directories() const {
+    return {"dri/" + pci_address, "dri/" + card.substr(std::string_view("card").size())};
+  }
 };
 
 /// Whether `text` is a PCI address, "domain:bus:device.function" in hexadecimal digits.

@@ -18,6 +18,9 @@ GOLDEN = apu.ROOT / "tests/golden"
 VARYING = re.compile(r"^(apu_collector_(?:age|duration)_seconds|apu_collector_passes_total"
                      r"|apu_exporter_build_info|process_\w+)(\{.*\})? .*$")
 
+# Collectors that are off by default are on for one fixture each.
+OPTIONS = {"strix_halo_7_1": ["--collector.gpu_gem"]}
+
 
 def strip_varying(line):
     found = VARYING.match(line)
@@ -28,7 +31,8 @@ def strip_varying(line):
 
 
 def page_of(fixture):
-    return apu.run_exporter("--once", f"--path.rootfs={fixture}", env={"TZ": "UTC"})
+    return apu.run_exporter("--once", f"--path.rootfs={fixture}", *OPTIONS.get(fixture.name, []),
+                            env={"TZ": "UTC"})
 
 
 def golden_text(page):

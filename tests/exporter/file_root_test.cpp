@@ -78,6 +78,49 @@ TEST_F(FileRootTest, RefusesALargerFileInsteadOfCuttingIt) {
   EXPECT_THAT(content.error().message, HasSubstr((tree_.path() / "larger").string()));
 }
 
+TEST_F(FileRootTest, ReadsLinesAsTheTextHasThem) {
+  const auto lines_of = [this](const std::string& text) {
+    tree_.write("lines", text);
+    std::vector<std::string> lines;
+    EXPECT_FALSE(
+        root_.for_each_line("lines", [&](std::string_view line) { lines.emplace_back(line); }));
+    return lines;
+  };
+  EXPECT_THAT(lines_of(""), IsEmpty());
+  EXPECT_THAT(lines_of("a\n\nb\n"), ElementsAre("a", "", "b"));
+  EXPECT_THAT(lines_of("a\nb"), ElementsAre("a", "b"));
+  const std::string longer_than_a_piece(20000, 'x');
+  EXPECT_THAT(lines_of("a\n" + longer_than_a_piece + "\nb\n"),
+              ElementsAre("a", longer_than_a_piece, "b"));
+}
+
+TEST_F(FileRootTest, ReadsLinesOfAFileThatIsTooLargeToHold) {
+  std::string text;
+  for (int i = 0; text.size() <= FileRoot::kMaxFileBytes; ++i) {
+    text += "line " + std::to_string(i) + "\n";
+  }
+  tree_.write("large", text);
+  std::string joined;
+  EXPECT_FALSE(root_.for_each_line(
+      "large", [&](std::string_view line) { joined.append(line).append("\n"); }));
+  EXPECT_EQ(joined, text);
+}
+
+TEST_F(FileRootTest, RefusesLinesOfAFileWithoutEnd) {
+  tree_.write("larger", "");
+  std::filesystem::resize_file(tree_.path() / "larger", FileRoot::kMaxLineFileBytes + 1);
+  const Status problem = root_.for_each_line(
+      "larger", [](std::string_view) { ADD_FAILURE() << "a line that was cut"; });
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->kind, ErrorKind::kMalformed);
+}
+
+TEST_F(FileRootTest, SaysWhyLinesCannotBeRead) {
+  const Status problem = root_.for_each_line("none", [](std::string_view) {});
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->kind, ErrorKind::kNotFound);
+}
+
 TEST_F(FileRootTest, SaysThatAFileIsMissing) {
   const auto content = root_.read("none");
   ASSERT_FALSE(content);

@@ -26,7 +26,7 @@ KFD = ("sdma_29772", "stats_29772/cu_occupancy", "context_1/sdma_29772")
 # Wait for locks or registers.
 DEBUG = ("kfd/mqds", "kfd/hqds", "kfd/rls", "kfd/hang_hws", "ttm/page_pool_shrink", "ttm/tt_shrink",
          "dma_buf/bufinfo")
-# Wait for every process's buffers; evict, test, reset; touch registers or the memory of the device.
+# Wait for every process's buffers, or for the list of open files; evict, test, reset; touch registers or the memory of the device.
 DEVICE = ("amdgpu_vm_info", "amdgpu_evict_vram", "amdgpu_evict_gtt", "amdgpu_test_ib",
           "amdgpu_benchmark", "amdgpu_preempt_ib", "amdgpu_gpu_recover", "amdgpu_regs",
           "amdgpu_regs2", "amdgpu_regs_didt", "amdgpu_regs_pcie", "amdgpu_regs_smc", "amdgpu_wave",
@@ -114,6 +114,17 @@ class DangerousFiles(unittest.TestCase):
 
     def test_none_of_them_is_opened(self):
         self.assertEqual(self.opened & self.dangerous, set())
+
+    def test_only_the_collector_of_graphics_clients_opens_their_list(self):
+        with apu.fixture_copy(FIXTURE) as host:
+            dangerous = list(dangerous_files(host))
+            for file in dangerous:
+                make(file)
+            _, opened = trace([apu.BINARY, "--once", "--collector.gpu_gem",
+                               f"--path.rootfs={host}"],
+                              env={"ASAN_OPTIONS": "detect_leaks=0"})
+            gem_info = host / "sys/kernel/debug/dri" / PCI / "amdgpu_gem_info"
+            self.assertEqual(resolved(opened) & resolved(dangerous), {gem_info.resolve()})
 
     def test_one_that_is_opened_would_be_seen(self):
         with apu.fixture_copy(FIXTURE) as host:
