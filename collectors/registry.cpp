@@ -19,6 +19,7 @@
 #include "collectors/seat_tasks/seat_tasks.h"
 #include "collectors/seats/seats.h"
 #include "collectors/swap.h"
+#include "collectors/units/units.h"
 
 namespace apu {
 
@@ -79,6 +80,9 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"swap", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Swap devices, zram, swap traffic, swappiness", swap_metrics(),
                     make_swap_collector},
+      CollectorSpec{"units", true, seconds(30), seconds(10), OnScrape::kUseNewest,
+                    "What the service manager says of the units of seats", units_metrics(),
+                    make_units_collector, 2},
   };
   return kCollectors;
 }

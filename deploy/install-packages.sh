@@ -9,7 +9,7 @@ build_packages="g++ cmake ninja-build pkg-config git ca-certificates curl
   nlohmann-json3-dev zlib1g-dev liblzma-dev libzstd-dev libsystemd-dev"
 test_packages="libgtest-dev libgmock-dev libfuse3-dev fuse3 python3 prometheus
   prometheus-alertmanager systemd systemd-journal-remote yamllint procps mount
-  gzip xz-utils zstd strace"
+  gzip xz-utils zstd strace dbus-daemon python3-dbus python3-gi"
 lint_packages="libbenchmark-dev clang clang-format clang-tidy libclang-rt-14-dev shellcheck"
 # What the VM is built with and runs on; libelf1: the kernel's build tools link it.
 vm_packages="qemu-system-x86 mmdebstrap busybox-static e2fsprogs kmod make gcc libelf1 xz-utils"

@@ -33,6 +33,9 @@ class Descriptor {
 
   [[nodiscard]] bool valid() const { return fd_ >= 0; }
 
+  /// Gives it up: who is handed the number closes it.
+  int release() { return std::exchange(fd_, -1); }
+
  private:
   int fd_ = -1;
 };

@@ -123,6 +123,10 @@ TEST(Registry, EveryMetricIsOnSomeRecordedHost) {
     }
   }
   for (const CollectorSpec& spec : all_collectors()) {
+    if (spec.name == "units") {
+      continue;  // a host that is a directory has no D-Bus; see EachMetricIsPrinted in
+                 // units_test.cpp
+    }
     for (const MetricInfo& info : spec.metrics) {
       const bool limit = info.name == "process_virtual_memory_max_bytes";  // of this shell
       EXPECT_TRUE(limit || seen.contains(std::string(info.name))) << info.name;

@@ -93,6 +93,7 @@ class Start(Scenario, unittest.TestCase):
         self.assertEqual(self.block.facts["dmesg_restrict"], "1")  # so a capability is needed
         self.check_samples("started", {'apu_source_available{source="kmsg"}': 1,
                                        'apu_source_available{source="journal"}': 1,
+                                       'apu_source_available{source="dbus"}': 1,
                                        "apu_kernel_log_covers_boot": 1})
 
 
@@ -200,6 +201,44 @@ class Seat(Scenario, unittest.TestCase):
         held = [self.block.metrics[name][self.HELD] for name in ("free", "held", "released")]
         self.assertEqual(held, [0, 1, 0])
         self.assertEqual(self.block.facts["exit"], "0")
+
+
+class Units(Scenario, unittest.TestCase):
+    name = "units"
+
+    @staticmethod
+    def of(name, unit, more="", seat=None):
+        return f'apu_seat_unit_{name}{{seat="{seat or unit}",unit="{unit}"{more}}}'
+
+    def test_they_are_as_their_managers_have_them(self):
+        restarted, left, of_user = "llama-restarted", "llama-left", "llama-of-user"
+        self.check_samples("seen", {
+            self.of("restarts_total", restarted): 1,
+            self.of("active_state", restarted, ',state="active"'): 1,
+            self.of("stop_timeout_seconds", restarted): 77,
+            self.of("stop_timeout_short", restarted): 1,
+            self.of("pulls_in_seat", restarted): 1,
+            self.of("need_daemon_reload", restarted): 0,
+            self.of("inactive_but_populated", restarted): 0,
+            self.of("memory_limit_bytes", restarted, ',limit="low"'): 16 << 20,
+            self.of("memory_limit_bytes", restarted, ',limit="max"'): float("inf"),
+            self.of("memory_limit_differs", restarted, ',limit="low"'): 0,
+            self.of("memory_limit_differs", restarted, ',limit="max"'): 0,
+            self.of("active_state", left, ',state="failed"'): 1,
+            self.of("inactive_but_populated", left): 1,
+            self.of("pulls_in_seat", left): 0,
+            self.of("stop_timeout_seconds", of_user, seat=f"4242/{of_user}"): 33,
+            self.of("active_state", of_user, ',state="active"', f"4242/{of_user}"): 1,
+            'apu_source_available{source="dbus"}': 1,
+            'apu_source_available{source="dbus_user"}': 1,
+            'apu_parse_errors_total{source="dbus"}': 0,
+        })
+        self.assertEqual(self.block.facts["exit"], "0")
+
+    def test_the_service_sees_those_of_pid_1(self):
+        self.check_samples("service", {self.of("restarts_total", "llama-restarted"): 1,
+                                       'apu_source_available{source="dbus"}': 1,
+                                       'apu_source_available{source="dbus_user"}': 0})
 
 
 def main():

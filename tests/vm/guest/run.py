@@ -4,10 +4,10 @@ import sys
 import traceback
 
 import guest
-from scenarios import kernel_lines, kernel_locks, oom_kill, restart, seat, stop_timeout
+from scenarios import kernel_lines, kernel_locks, oom_kill, restart, seat, stop_timeout, units
 
 # In this order: "restart" looks for the traces of those before it.
-SCENARIOS = [kernel_lines, oom_kill, stop_timeout, restart, kernel_locks, seat]
+SCENARIOS = [kernel_lines, oom_kill, stop_timeout, restart, kernel_locks, seat, units]
 JOURNAL_LINES = 400
 
 
