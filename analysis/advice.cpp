@@ -1,3 +1,5 @@
+#include "verdict/advice.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,41 +56,6 @@ void add_loss_limits(const BootAnalysis& boot, std::vector<std::string>& limits)
   }
 }
 
-std::vector<std::string> thrash_advice() {
-  return {
-      "If the host is still in this state: free memory first (stop the process that was started "
-      "last, swapoff is too slow), then restart the seats whose loads hang. If loads still hang, "
-      "reboot; a stuck process can keep the reboot waiting",
-      "Do not run ps aux, pgrep -f or anything else that reads /proc/PID/cmdline: it can hang too. "
-      "ps -ww -eLo tid,stat,wchan,cgroup is safe",
-      "Prevent it: load models without mmap (--no-mmap), lock them (--mlock), set "
-      "HSA_USERPTR_FOR_PAGED_MEM=0, give each seat a MemoryLow that reaches through its slices, "
-      "lower vm.swappiness, leave headroom for GTT: no cgroup is charged for it",
-      "For a bug report add: kernel and driver version, the amdgpu and ttm parameters, RAM and "
-      "swap, how many processes hold GPU memory, and the output of apu_exporter --once"};
-}
-
-std::vector<std::string> exhausted_advice() {
-  return {
-      "Compare what the seats need with the limits: apu_gpu_memory_size_bytes, "
-      "/sys/module/ttm/parameters/pages_limit, /sys/kernel/debug/kfd/mem_limit",
-      "A refusal is accounting: it came on hosts with half their RAM free, and says nothing about "
-      "thrashing by itself"};
-}
-
-std::vector<std::string> fault_advice() {
-  return {
-      "Look at what came first: a hang of MES or of a ring after memory pressure is often its "
-      "result, one without it is the firmware's or the driver's",
-      "For a bug report add: kernel, linux-firmware and ROCm versions, and what ran on the GPU"};
-}
-
-std::vector<std::string> pressure_advice() {
-  return {
-      "Set budgets: GTT is charged to no cgroup, so the OOM killer of the host takes "
-      "containers that are far below their limit"};
-}
-
 std::vector<std::string> no_fault_advice() {
   return {
       "If a load hangs all the same, the log may not tell: look at the live host with "
@@ -125,18 +92,8 @@ std::vector<std::string> limits_of(const BootAnalysis& boot) {
 
 std::vector<std::string> advice_for(const Analysis& analysis) {
   const BootAnalysis* worst = analysis.worst();
-  switch (worst == nullptr ? Verdict::kUnknown : worst->judgement.verdict) {
-    case Verdict::kKfdThrash:
-      return thrash_advice();
-    case Verdict::kGpuFault:
-      return fault_advice();
-    case Verdict::kGpuMemoryExhausted:
-      return exhausted_advice();
-    case Verdict::kMemoryPressure:
-      return pressure_advice();
-    default:
-      return no_fault_advice();
-  }
+  const Verdict verdict = worst == nullptr ? Verdict::kUnknown : worst->judgement.verdict;
+  return is_fault(verdict) ? advice_for(verdict) : no_fault_advice();
 }
 
 }  // namespace apu

@@ -1,28 +1,13 @@
-#include <nlohmann/json.hpp>
-
 #include "analysis/report.h"
 #include "exporter/health.h"
 #include "exporter/text.h"
+#include "verdict/judgement_json.h"
 #include "verdict/log_verdict.h"
 
 namespace apu {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int kFormatVersion = 1;
-
-Json time_json(const std::optional<TimePoint>& time) {
-  return time ? Json(to_unix_seconds(*time)) : Json(nullptr);
-}
-
-Json strings_json(const std::vector<std::string>& texts) {
-  Json array = Json::array();
-  for (const std::string& text : texts) {
-    array.push_back(to_valid_utf8(text));
-  }
-  return array;
-}
 
 Json file_json(const LogFile& file) {
   Json json{{"name", to_valid_utf8(file.name)},
@@ -34,25 +19,6 @@ Json file_json(const LogFile& file) {
             {"problems", strings_json(file.problems)}};
   json["error"] = file.failure ? Json(to_valid_utf8(file.failure->message)) : Json(nullptr);
   return json;
-}
-
-Json evidence_json(const Evidence& evidence) {
-  return {{"what", evidence.what},
-          {"value", evidence.value},
-          {"threshold", evidence.threshold},
-          {"since", time_json(evidence.since)}};
-}
-
-Json judgement_json(const Judgement& judgement) {
-  Json evidence = Json::array();
-  for (const Evidence& each : judgement.evidence) {
-    evidence.push_back(evidence_json(each));
-  }
-  return {{"verdict", to_label(judgement.verdict)},
-          {"since", time_json(judgement.since)},
-          {"estimated_since", time_json(judgement.estimated_since)},
-          {"evidence", std::move(evidence)},
-          {"doubts", strings_json(judgement.doubts)}};
 }
 
 Json interval_json(const HogInterval& interval) {

@@ -8,6 +8,7 @@
 #include "analysis/report.h"
 #include "exporter/duration.h"
 #include "exporter/text.h"
+#include "verdict/advice.h"
 #include "verdict/log_verdict.h"
 
 namespace apu {
@@ -20,22 +21,6 @@ constexpr size_t kWidth = 100;
 constexpr size_t kTimelineHead = 20;
 constexpr size_t kTimelineTail = 40;
 constexpr size_t kShownBoots = 12;
-
-std::string_view explain(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kKfdThrash:
-      return "The kernel takes pages that the GPU has mapped, and KFD maps them again without end. "
-             "Model loads may slow down or never finish.";
-    case Verdict::kGpuFault:
-      return "The GPU, its firmware or its driver failed.";
-    case Verdict::kGpuMemoryExhausted:
-      return "Memory for the GPU was refused.";
-    case Verdict::kMemoryPressure:
-      return "The host ran out of memory.";
-    default:
-      return "Nothing in this log shows the fault. A log alone cannot show health.";
-  }
-}
 
 /// The verdict's name for a headline.
 std::string headline(const Judgement& judgement) {
@@ -73,31 +58,13 @@ std::string span_text(std::chrono::system_clock::duration span) {
   return format_duration(exact < kExact ? exact : std::chrono::round<seconds>(exact));
 }
 
-/// Breaks `text` into lines that start with `first`, then with as many blanks.
-void append_wrapped(std::string& out, std::string_view first, std::string_view text) {
-  std::string line(first);
-  const std::string indent(first.size(), ' ');
-  bool empty = true;
-  for (std::string_view word = take_field(text); !word.empty(); word = take_field(text)) {
-    if (!empty && line.size() + 1 + word.size() > kWidth) {
-      out += line + "\n";
-      line = indent;
-      empty = true;
-    }
-    line += (empty ? "" : " ");
-    line += word;
-    empty = false;
-  }
-  out += line + "\n";
-}
-
 void append_list(std::string& out, std::string_view title, const std::vector<std::string>& items) {
   if (items.empty()) {
     return;
   }
   out += fmt::format("\n{}\n", title);
   for (const std::string& item : items) {
-    append_wrapped(out, "  - ", item + ".");
+    append_wrapped(out, kWidth, "  - ", item + ".");
   }
 }
 
@@ -132,8 +99,11 @@ void append_verdict(std::string& out, const Analysis& analysis) {
         fmt::format(" (boot {} of {})", worst - analysis.boots.data() + 1, analysis.boots.size());
   }
   out += '\n';
-  if (is_fault(judgement.verdict) || judgement.doubts.empty()) {
-    append_wrapped(out, "", explain(judgement.verdict));
+  if (is_fault(judgement.verdict)) {
+    append_wrapped(out, kWidth, "", explain(judgement.verdict));
+  } else if (judgement.doubts.empty()) {
+    append_wrapped(out, kWidth, "",
+                   "Nothing in this log shows the fault. A log alone cannot show health.");
   }
 }
 
@@ -187,7 +157,8 @@ void append_boot_head(std::string& out, const Analysis& analysis, size_t index) 
                        boot.machine.empty() ? "" : ", ", cut(boot.machine, kWidth));
   }
   if (!boot.parameters.empty()) {
-    append_wrapped(out, "  parameters ", plain(fmt::format("{}", fmt::join(boot.parameters, " "))));
+    append_wrapped(out, kWidth, "  parameters ",
+                   plain(fmt::format("{}", fmt::join(boot.parameters, " "))));
   }
   for (const std::string& note : boot.gpu_notes) {
     out += fmt::format("  {}\n", cut(note, kWidth));
@@ -205,7 +176,7 @@ void append_evidence(std::string& out, const BootAnalysis& boot) {
   }
   for (const Evidence& evidence : judgement.evidence) {
     append_wrapped(
-        out, "    - ",
+        out, kWidth, "    - ",
         fmt::format("{}: {}{}{}{}", evidence.what, evidence.value, evidence.since ? ", since " : "",
                     evidence.since ? time_text(evidence.since, boot.times_are_uptime) : "",
                     evidence.threshold.empty() || evidence.threshold == "any"
@@ -216,7 +187,7 @@ void append_evidence(std::string& out, const BootAnalysis& boot) {
     out += "\n  Not enough for a verdict\n";
   }
   for (const std::string& doubt : judgement.doubts) {
-    append_wrapped(out, "    - ", doubt + ".");
+    append_wrapped(out, kWidth, "    - ", doubt + ".");
   }
 }
 
@@ -241,7 +212,7 @@ void append_hogs(std::string& out, const BootAnalysis& boot) {
     return;
   }
   out += "\n  Hog reports, and the rate between them\n";
-  append_wrapped(out, "    ",
+  append_wrapped(out, kWidth, "    ",
                  "The kernel prints only when the count has doubled: that the printed numbers "
                  "double is how it prints, and no sign of a fault that grows. The rate is the "
                  "reading.");

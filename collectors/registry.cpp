@@ -20,6 +20,7 @@
 #include "collectors/seats/seats.h"
 #include "collectors/swap.h"
 #include "collectors/units/units.h"
+#include "collectors/verdict.h"
 
 namespace apu {
 
@@ -83,6 +84,9 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"units", true, seconds(30), seconds(10), OnScrape::kUseNewest,
                     "What the service manager says of the units of seats", units_metrics(),
                     make_units_collector, 2},
+      CollectorSpec{"verdict", true, seconds(5), seconds(2), OnScrape::kUseNewest,
+                    "What is wrong with the host, by the facts of all others", verdict_metrics(),
+                    make_verdict_collector, 4},
   };
   return kCollectors;
 }

@@ -60,9 +60,10 @@ Result<Exporter> assemble(const Options& options, std::span<const CollectorSpec>
       RunnerContext{roots, *clock, sources, options.kernel_log,
                     StateFile{options.state_file, !options.once}, options.seats});
   exporter.endpoints = std::make_shared<Endpoints>(
-      EndpointOptions{options.telemetry_path, options.max_requests, names_of(known)},
+      EndpointOptions{options.telemetry_path, options.max_requests, names_of(known), *clock},
       exporter.runner, sources);
   exporter.replay = *std::move(replay);
+  exporter.clock = *clock;
   return exporter;
 }
 

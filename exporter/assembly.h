@@ -17,6 +17,7 @@ struct Exporter {
   std::shared_ptr<Runner> runner;
   std::shared_ptr<Endpoints> endpoints;
   std::optional<Replay> replay;  ///< with --replay.frames
+  std::shared_ptr<const Clock> clock;
 };
 
 /// Errors: a fixture's clock, or the frames of a replay, that cannot be read.

@@ -12,6 +12,7 @@
 #include "exporter/log.h"
 #include "exporter/selection.h"
 #include "exporter/text.h"
+#include "triage/report.h"
 
 namespace apu {
 namespace {
@@ -81,7 +82,8 @@ Endpoints::Endpoints(EndpointOptions options, std::shared_ptr<Runner> runner,
 
 HttpResponse Endpoints::handle(const HttpRequest& request) {
   const bool known = request.path == options_.telemetry_path || request.path == "/" ||
-                     request.path == "/-/healthy" || request.path == "/-/ready";
+                     request.path == "/triage" || request.path == "/-/healthy" ||
+                     request.path == "/-/ready";
   if (!known) {
     return plain(404, "Not found\n");
   }
@@ -92,6 +94,9 @@ HttpResponse Endpoints::handle(const HttpRequest& request) {
   }
   if (request.path == options_.telemetry_path) {
     return metrics(request);
+  }
+  if (request.path == "/triage") {
+    return triage(request);
   }
   if (request.path == "/-/healthy") {
     return plain(200, "Healthy\n");
@@ -162,6 +167,21 @@ HttpResponse Endpoints::readiness() const {
                           : plain(503, "Not ready: a collector has not finished its first pass\n");
 }
 
+HttpResponse Endpoints::triage(const HttpRequest& request) const {
+  std::string format = "text";
+  for (const auto& [name, value] : request.query) {
+    if (name == "format") {
+      format = value;
+    }
+  }
+  if (format != "text" && format != "json") {
+    return plain(400, "Bad request: format is text or json\n");
+  }
+  const TriageReport report = make_triage(*runner_->store(), options_.clock->now());
+  return format == "json" ? HttpResponse{200, "application/json", {}, to_triage_json(report)}
+                          : plain(200, to_triage_text(report));
+}
+
 HttpResponse Endpoints::landing_page() const {
   constexpr std::string_view kPage = R"(<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>apu_exporter</title>
@@ -170,7 +190,7 @@ HttpResponse Endpoints::landing_page() const {
 td,th{{text-align:left;padding-right:2em}}</style></head><body>
 <h1>apu_exporter</h1>
 <p>Version {}, revision {}</p>
-<ul><li><a href="{}">Metrics</a></li><li><a href="/-/healthy">Healthy</a></li>
+<ul><li><a href="{}">Metrics</a></li><li><a href="/triage">Triage</a></li><li><a href="/-/healthy">Healthy</a></li>
 <li><a href="/-/ready">Ready</a></li></ul>
 <table><tr><th>Collector</th><th>State</th><th>Age</th></tr>
 {}</table></body></html>

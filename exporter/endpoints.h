@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "exporter/clock.h"
 #include "exporter/http.h"
 #include "exporter/runner.h"
 #include "exporter/sources.h"
@@ -17,9 +18,11 @@ struct EndpointOptions {
   std::string telemetry_path = "/metrics";
   unsigned max_requests = 40;                 ///< 0: no limit
   std::vector<std::string> known_collectors;  ///< enabled or not, for clear errors
+  std::shared_ptr<const Clock> clock = std::make_shared<SystemClock>();
 };
 
-/// Everything that is served: the metrics, `/`, `/-/healthy` and `/-/ready`. Reads no kernel file.
+/// Everything that is served: the metrics, `/`, `/triage`, `/-/healthy` and `/-/ready`. Reads no
+/// kernel file.
 class Endpoints {
  public:
   Endpoints(EndpointOptions options, std::shared_ptr<Runner> runner,
@@ -34,6 +37,7 @@ class Endpoints {
   HttpResponse metrics(const HttpRequest& request);
   HttpResponse selected_metrics(const HttpRequest& request);
   [[nodiscard]] HttpResponse landing_page() const;
+  [[nodiscard]] HttpResponse triage(const HttpRequest& request) const;
   [[nodiscard]] HttpResponse readiness() const;
   void log_conflicts(const std::vector<std::string>& conflicts) const;
   [[nodiscard]] std::string render(const std::vector<CollectorView>& views) const;

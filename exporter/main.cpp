@@ -11,6 +11,7 @@
 #include "exporter/commands/analyze.h"
 #include "exporter/commands/once.h"
 #include "exporter/commands/serve.h"
+#include "exporter/commands/triage.h"
 #include "exporter/guarded_helper.h"
 #include "exporter/log.h"
 #include "exporter/options.h"
@@ -49,20 +50,27 @@ int main(int argc, char** argv) {
   if (argc > 1 && argv[1] == apu::kGuardedReaderOption) {
     return apu::run_guarded_reader();
   }
-  const apu::CommandLine command_line = apu::parse_command_line(argc, argv, apu::all_collectors());
+  const bool is_triage = argc > 1 && std::string_view(argv[1]) == "triage";
+  const apu::CommandLine command_line =
+      is_triage ? apu::parse_command_line(argc - 1, argv + 1, apu::all_collectors(),
+                                          apu::Command::kTriage)
+                : apu::parse_command_line(argc, argv, apu::all_collectors());
   if (!command_line.options) {
     std::fputs(command_line.output.c_str(), stdout);
     std::fputs(command_line.error.c_str(), stderr);
     return command_line.exit_code;
   }
   const apu::Options& options = *command_line.options;
-  if (!options.once) {
+  if (!options.once && !is_triage) {
     block_signals();
   }
   apu::prepare_descriptors();
   apu::use_small_thread_stacks();
   apu::log::start(options.log_level, options.log_format);
   try {
+    if (is_triage) {
+      return leave(apu::triage(options, apu::all_collectors()));
+    }
     return leave(options.once ? apu::once(options, apu::all_collectors())
                               : apu::serve(options, apu::all_collectors()));
   } catch (const std::exception& exception) {  // no thread, no memory: a limit that is too low

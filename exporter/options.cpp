@@ -51,6 +51,8 @@ struct RawOptions {
   std::string replay_frames;
   double replay_speed = 1;
   bool once = false;
+  std::string triage_format = "text";
+  std::string triage_watch = "12s";
 };
 
 template <typename T>
@@ -64,8 +66,8 @@ std::string check_listen_address(const std::string& text) {
 
 std::string check_telemetry_path(const std::string& path) {
   const bool usable = path.starts_with('/') && !path.starts_with("/-/") &&
-                      path.find_first_of("?# ") == std::string::npos;
-  return usable ? "" : fmt::format("'{}' is not an absolute path outside /-/", path);
+                      path.find_first_of("?# ") == std::string::npos && path != "/triage";
+  return usable ? "" : fmt::format("'{}' is not an absolute path outside /-/, or is /triage", path);
 }
 
 std::string check_period(const std::string& text) {
@@ -74,6 +76,10 @@ std::string check_period(const std::string& text) {
     return period.error().message;
   }
   return *period >= kShortestPeriod ? "" : fmt::format("'{}' is shorter than 100ms", text);
+}
+
+std::string check_duration(const std::string& text) {
+  return message_of(parse_duration(text));
 }
 
 std::string check_kernel_log(const std::string& choice) {
@@ -197,6 +203,20 @@ void add_run_options(CLI::App& app, RawOptions& raw) {
   // For demonstrations and tests: hidden from --help.
   app.add_option("--replay.frames", raw.replay_frames)->check(check_directory);
   app.add_option("--replay.speed", raw.replay_speed)->check(CLI::PositiveNumber);
+}
+
+void add_triage_options(CLI::App& app, RawOptions& raw) {
+  app.add_option("--format", raw.triage_format, "text, or json (docs/triage-json.md)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORMAT");
+  app.add_option("--watch", raw.triage_watch,
+                 "How long to look at the host: what a seat does shows after some seconds, a spin "
+                 "after 90s")
+      ->capture_default_str()
+      ->check(check_duration)
+      ->type_name("DURATION");
+  app.footer("Exit status: 0 healthy, 1 a fault, 2 too little can be read to tell.");
 }
 
 /// The text of --help. Options are hidden here and not when they are added, since CLI11 leaves the
@@ -328,6 +348,10 @@ Options to_options(const RawOptions& raw, std::span<const CollectorSpec> specs) 
   options.log_level = log_level(raw.log_level);
   options.log_format = raw.log_format == "json" ? log::Format::kJson : log::Format::kLogfmt;
   options.once = raw.once;
+  options.triage_format = raw.triage_format;
+  if (const auto watch = parse_duration(raw.triage_watch)) {  // checked already
+    options.triage_watch = *watch;
+  }
   if (!raw.replay_frames.empty()) {
     options.replay_frames = raw.replay_frames;
   }
@@ -348,7 +372,7 @@ std::string version_text() {
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv,
-                               std::span<const CollectorSpec> collectors) {
+                               std::span<const CollectorSpec> collectors, Command command) {
   CLI::App app("Prometheus exporter for hosts whose AMD GPU shares memory with the CPU",
                std::string(kProgram));
   app.set_help_flag("-h,--help", "Print this help and exit")->configurable(false);
@@ -361,6 +385,9 @@ CommandLine parse_command_line(int argc, const char* const* argv,
   add_log_options(app, raw);
   add_seat_options(app, raw);
   add_run_options(app, raw);
+  if (command == Command::kTriage) {
+    add_triage_options(app, raw);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -375,7 +402,9 @@ CommandLine parse_command_line(int argc, const char* const* argv,
       return usage_error(error->message);
     }
   }
-  return {to_options(raw, collectors), 0, "", ""};
+  CommandLine parsed{to_options(raw, collectors), 0, "", ""};
+  parsed.options->once = parsed.options->once || command == Command::kTriage;
+  return parsed;
 }
 
 }  // namespace apu

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -27,6 +28,8 @@ struct Options {
   log::Level log_level = log::Level::kInfo;
   log::Format log_format = log::Format::kLogfmt;
   bool once = false;
+  std::string triage_format = "text";        ///< of the command triage: text or json
+  std::chrono::milliseconds triage_watch{};  ///< how long it looks at the host
   std::optional<std::filesystem::path> replay_frames;
   double replay_speed = 1;
 };
@@ -39,8 +42,11 @@ struct CommandLine {
   std::string error;   ///< for stderr: one line that names the wrong option or value
 };
 
+enum class Command { kServe, kTriage };
+
 /// Reads the command line and the file of --config.file, which the command line overrides.
 CommandLine parse_command_line(int argc, const char* const* argv,
-                               std::span<const CollectorSpec> collectors);
+                               std::span<const CollectorSpec> collectors,
+                               Command command = Command::kServe);
 
 }  // namespace apu

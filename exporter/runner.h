@@ -69,6 +69,9 @@ class Runner {
 
   [[nodiscard]] std::vector<CollectorView> view() const;
 
+  /// The newest facts of all collectors.
+  [[nodiscard]] std::shared_ptr<const Store> store() const { return store_; }
+
  private:
   bool pass_stages(unsigned first, std::chrono::milliseconds max_wait);
 

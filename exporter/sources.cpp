@@ -66,6 +66,16 @@ void SourceBoard::count_guarded_timeout(const std::string& file) {
   guarded_timeouts_[file] += 1;
 }
 
+std::optional<ErrorKind> SourceBoard::reason(const std::string& source) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, state] : states_) {
+    if (key.first == source && state) {
+      return state;
+    }
+  }
+  return std::nullopt;
+}
+
 Families SourceBoard::families() const {
   const std::lock_guard lock(mutex_);
   std::map<std::string, std::optional<ErrorKind>> merged;

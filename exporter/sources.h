@@ -39,6 +39,9 @@ class SourceBoard {
   /// Counts a file of this kind that did not answer its guarded reader.
   void count_guarded_timeout(const std::string& file);
 
+  /// Why the source cannot be read; nullopt if it can, or nobody has tried.
+  [[nodiscard]] std::optional<ErrorKind> reason(const std::string& source) const;
+
   /// A source is available if no collector that uses it says otherwise.
   [[nodiscard]] Families families() const;
 
@@ -65,6 +68,11 @@ class SourceReporter {
 
   void available(const std::string& source) const;
   void unavailable(const std::string& source, ErrorKind reason) const;
+
+  /// Why a source, of any collector, cannot be read; nullopt if it can, or nobody has tried.
+  [[nodiscard]] std::optional<ErrorKind> reason(const std::string& source) const {
+    return board_->reason(source);
+  }
 
   /// Counts input of `source` that could not be read, and logs `what`, which names file and
   /// line; each message once an hour, and not too many.

@@ -114,6 +114,23 @@ std::string to_valid_utf8(std::string_view text) {
   return valid;
 }
 
+void append_wrapped(std::string& out, size_t width, std::string_view first, std::string_view text) {
+  std::string line(first);
+  const std::string indent(first.size(), ' ');
+  bool empty = true;
+  for (std::string_view word = take_field(text); !word.empty(); word = take_field(text)) {
+    if (!empty && line.size() + 1 + word.size() > width) {
+      out += line + "\n";
+      line = indent;
+      empty = true;
+    }
+    line += (empty ? "" : " ");
+    line += word;
+    empty = false;
+  }
+  out += line + "\n";
+}
+
 std::string number_of(std::uint64_t number, std::string_view noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }

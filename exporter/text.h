@@ -55,6 +55,10 @@ std::optional<std::uint64_t> take_unsigned(std::string_view& text);
 /// blanks. One bad byte in a label makes Prometheus reject the whole scrape.
 std::string to_valid_utf8(std::string_view text);
 
+/// Adds `text` to `out`, broken into lines of at most `width` bytes where its words allow it. The
+/// first line starts with `first`, the others with as many blanks.
+void append_wrapped(std::string& out, size_t width, std::string_view first, std::string_view text);
+
 /// "1 line", "2 lines".
 std::string number_of(std::uint64_t number, std::string_view noun);
 

@@ -39,14 +39,6 @@ constexpr std::array kFaultEvents{EventKind::kMesTimeout,
 constexpr std::array kRefusalEvents{EventKind::kSvmMappingFailed,
                                     EventKind::kGpuBufferEvictionFailed};
 
-std::uint64_t lines_of(const EventCounts& counts) {
-  std::uint64_t lines = 0;
-  for (const auto& [gpu, number] : counts.lines) {
-    lines += number;
-  }
-  return lines;
-}
-
 /// Only the first report of a series can have hogs before it that no line tells of.
 std::optional<TimePoint> estimate_start(const HogSeries& series, const HogRule& rule,
                                         const HogInterval& interval) {
@@ -282,6 +274,22 @@ std::vector<HogInterval> hog_intervals(const HogSeries& series, const HogRule& r
     begin = report;
   }
   return intervals;
+}
+
+std::span<const EventKind> fault_events() {
+  return kFaultEvents;
+}
+
+std::span<const EventKind> refusal_events() {
+  return kRefusalEvents;
+}
+
+std::uint64_t lines_of(const EventCounts& counts) {
+  std::uint64_t lines = 0;
+  for (const auto& [gpu, number] : counts.lines) {
+    lines += number;
+  }
+  return lines;
 }
 
 bool is_restore_worker(const KernelLogState::HogKey& key) {

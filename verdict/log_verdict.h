@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,15 @@ std::string rate_text(double rate);
 
 /// Whether an event soon after a burst of hogs says that it was no healthy load.
 bool is_aftermath(EventKind kind);
+
+/// Events that mean a fault of the GPU or its firmware.
+std::span<const EventKind> fault_events();
+
+/// Events that mean that memory for the GPU was refused.
+std::span<const EventKind> refusal_events();
+
+/// Lines of all GPUs.
+std::uint64_t lines_of(const EventCounts& counts);
 
 /// Whether hogs of this function are those of the fault: KFD's two restore workers.
 bool is_restore_worker(const KernelLogState::HogKey& key);

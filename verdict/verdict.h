@@ -32,7 +32,8 @@ struct Evidence {
   std::string value;      ///< "1.02/s over 35 h 42 min"
   std::string threshold;  ///< what it is held against: "more than 0.2/s for 3 min"; may be empty
   std::optional<TimePoint> since;
-  std::string source{};  ///< the file or log that says it; may be empty
+  std::string source{};           ///< the file or log that says it; may be empty
+  std::optional<TimePoint> at{};  ///< when it was last seen
 };
 
 /// A verdict with all that it rests on.

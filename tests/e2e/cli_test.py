@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """The command line as its users meet it."""
+import json
 import os
 import pathlib
 import socket
@@ -75,6 +76,29 @@ class RightUse(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("Nothing could be collected", done.stderr)
         self.assertIn('apu_collector_success{collector="memory"} 0', done.stdout)
+
+    def test_triage_says_what_is_wrong_and_what_to_do(self):
+        thrash = f"--path.rootfs={apu.FIXTURES / 'strix_halo_thrash'}"
+        done = apu.run_exporter("triage", thrash)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertTrue(lines[0].startswith("KFD THRASH since 2026-07-0"), lines[0])
+        self.assertLessEqual(len(lines), 50)
+        self.assertLessEqual(max(map(len, lines)), 80)
+        for part in ("1.02/s", "llama-26b", "What to do", "free memory first", "never finish"):
+            self.assertIn(part, done.stdout.replace("\n", " "))
+        with apu.Exporter(thrash) as exporter:
+            self.assertEqual(exporter.get("/triage").text.splitlines()[0], lines[0])
+            report = json.loads(exporter.get("/triage?format=json").text)
+        self.assertEqual(report["judgement"]["verdict"], "kfd_thrash")
+
+    def test_triage_tells_health_from_not_knowing(self):
+        self.assertEqual(apu.run_exporter("triage", HEALTHY).returncode, 0)
+        with tempfile.TemporaryDirectory() as empty:
+            done = apu.run_exporter("triage", "--format=json", f"--path.rootfs={empty}")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(json.loads(done.stdout)["judgement"]["verdict"], "unknown")
+        self.assertEqual(apu.run_exporter("triage", "--format=xml").returncode, 2)
 
     def test_disable_defaults_leaves_what_is_named(self):
         done = apu.run_exporter("--once", HEALTHY, "--collector.disable-defaults", "--collector.swap")

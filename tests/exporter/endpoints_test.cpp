@@ -134,6 +134,15 @@ TEST_F(EndpointsTest, RefuseAWrongSelection) {
   EXPECT_EQ(endpoints.handle(get("/metrics", both)).status, 400);
 }
 
+TEST_F(EndpointsTest, ServeTheTriage) {
+  Endpoints& endpoints = serve_one();
+  EXPECT_THAT(endpoints.handle(get("/triage")).body, StartsWith("UNKNOWN"));
+  const HttpResponse json = endpoints.handle(get("/triage", {{"format", "json"}}));
+  EXPECT_EQ(json.content_type, "application/json");
+  EXPECT_THAT(json.body, HasSubstr("\"has_verdict\": false"));
+  EXPECT_EQ(endpoints.handle(get("/triage", {{"format", "xml"}})).status, 400);
+}
+
 TEST_F(EndpointsTest, DoNotFindOtherPaths) {
   Endpoints& endpoints = serve_one();
   for (const char* path : {"/metrics/", "/nothing", "", "/-/", "/-/healthy/"}) {
