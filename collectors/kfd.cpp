@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <utility>
 
+#include "collectors/kfd_owners.h"
 #include "collectors/parsers/driver_number.h"
 #include "collectors/parsers/kfd_topology.h"
-#include "collectors/parsers/pid_stat.h"
 #include "exporter/file_root.h"
 #include "exporter/text.h"
 
@@ -40,12 +41,6 @@ std::optional<Number> number_after(std::string_view prefix, std::string_view nam
   return consume(name, prefix) ? parse_number<Number>(name) : std::nullopt;
 }
 
-void add(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& value) {
-  if (value) {
-    sum = sum.value_or(0) + *value;
-  }
-}
-
 std::uint64_t& count_of(KfdQueueCounts& counts, KfdQueueKind kind) {
   switch (kind) {
     case KfdQueueKind::kCompute:
@@ -72,6 +67,9 @@ class EntryReader {
     std::vector<KfdProcessGpu> gpus;
     for (auto& [gpu_id, gpu] : gpus_) {
       gpu.gpu_id = gpu_id;
+      if (vram_unknown_.contains(gpu_id)) {
+        gpu.vram_bytes.reset();
+      }
       if (queues_known_ && has_queues_) {
         gpu.queues = queues_[gpu_id];
       }
@@ -79,6 +77,9 @@ class EntryReader {
     }
     return gpus;
   }
+
+  /// What each context's evicted_ms said.
+  [[nodiscard]] const KfdEvictions::Times& evicted_ms() const { return evicted_ms_; }
 
   /// Why a file could not be read, other than that it was gone.
   [[nodiscard]] const Status& problem() const { return problem_; }
@@ -100,13 +101,27 @@ class EntryReader {
   void read_member(const std::string& directory, const std::string& name) {
     const std::string path = fmt::format("{}/{}", directory, name);
     if (const auto vram = number_after<std::uint32_t>("vram_", name)) {
-      add(gpus_[*vram].vram_bytes, read_number(path, parse_driver_number));
+      add_vram(*vram, read_number(path, parse_driver_number), path);
     } else if (const auto stats = number_after<std::uint32_t>("stats_", name)) {
-      add(gpus_[*stats].evicted_ms, read_number(path + "/evicted_ms", parse_driver_number));
+      if (const auto evicted = read_number(path + "/evicted_ms", parse_driver_number)) {
+        evicted_ms_[*stats][directory] = *evicted;
+      }
+      gpus_.try_emplace(*stats);
     } else if (name == "queues") {
       read_queues(path);
     } else if (number_after<std::uint64_t>("context_", name)) {
       read_directory(path);
+    }
+  }
+
+  /// One context that cannot be read makes the sum unknown, and not smaller.
+  void add_vram(std::uint32_t gpu_id, const std::optional<std::uint64_t>& bytes,
+                const std::string& path) {
+    std::optional<std::uint64_t>& sum = gpus_[gpu_id].vram_bytes;
+    if (bytes) {
+      sum = sum.value_or(0) + *bytes;
+    } else if (sysfs_.exists(path)) {  // else the context went away
+      vram_unknown_.insert(gpu_id);
     }
   }
 
@@ -158,15 +173,13 @@ class EntryReader {
   const FileRoot& sysfs_;
   const SourceReporter& sources_;
   std::map<std::uint32_t, KfdProcessGpu> gpus_;
+  std::set<std::uint32_t> vram_unknown_;  // by gpu_id
+  KfdEvictions::Times evicted_ms_;
   std::map<std::uint32_t, KfdQueueCounts> queues_;
   bool has_queues_ = false;
   bool queues_known_ = true;
   Status problem_;
 };
-
-bool is_dead(char state) {
-  return state == 'Z' || state == 'X' || state == 'x';
-}
 
 class KfdCollector : public Collector {
  public:
@@ -183,7 +196,9 @@ class KfdCollector : public Collector {
       return names.error();
     }
     KfdFacts facts;
-    facts.host_processes_visible = see_host_processes();
+    const Status hidden = check_host_processes(procfs_);
+    sources_.note("host_processes", hidden);
+    facts.host_processes_visible = !hidden;
     const auto& nodes = topology_.refresh();
     Status problem;
     for (const std::string& name : *names) {
@@ -194,24 +209,13 @@ class KfdCollector : public Collector {
     std::sort(facts.processes.begin(), facts.processes.end(),
               [](const auto& a, const auto& b) { return a.pid < b.pid; });
     orphans_.update(clock_->now(), facts.processes);
+    evictions_.keep_only(facts.processes);
     sources_.note(kSource, problem);
     Families families = to_families(facts);
     return Snapshot{std::move(facts), std::move(families)};
   }
 
  private:
-  /// Whether /proc shows every process of the host: its process 2 is kthreadd, which neither a
-  /// process namespace nor hidepid lets one see.
-  [[nodiscard]] bool see_host_processes() const {
-    const auto text = procfs_.read("2/stat");
-    const auto stat = text ? parse_pid_stat(*text) : Result<PidStat>(text.error());
-    if (stat && !is_kernel_thread(*stat)) {
-      sources_.unavailable("host_processes", ErrorKind::kUnsupported);
-      return false;
-    }
-    return sources_.note("host_processes", stat);
-  }
-
   void read_process(std::int64_t pid, const std::vector<KfdGpuNode>& nodes, KfdFacts& facts,
                     Status& problem) {
     const std::string entry = fmt::format("{}/{}", kProc, pid);
@@ -224,36 +228,20 @@ class KfdCollector : public Collector {
     KfdProcess process;
     process.pid = pid;
     process.gpus = *std::move(gpus);
+    evictions_.update(pid, reader.evicted_ms());
     for (KfdProcessGpu& gpu : process.gpus) {
+      gpu.evicted_ms = evictions_.total(pid, gpu.gpu_id);
       const KfdGpuNode* node = find_node(nodes, gpu.gpu_id);
       gpu.gpu = node == nullptr ? std::string() : node->pci_address;
     }
-    if (facts.host_processes_visible) {
-      read_state(process);
+    if (const Status error =
+            facts.host_processes_visible ? read_kfd_process_state(procfs_, process) : Status()) {
+      sources_.parse_error("procfs", fmt::format("{}/{}", pid, error->message));
     }
     if (process.state == KfdProcessState::kOrphan && !sysfs_.exists(entry)) {
       return;  // the entry went with its process
     }
     facts.processes.push_back(std::move(process));
-  }
-
-  void read_state(KfdProcess& process) const {
-    const auto text = procfs_.read(fmt::format("{}/stat", process.pid));
-    if (!text) {
-      const bool gone = text.error().kind == ErrorKind::kNotFound;
-      process.state = gone ? KfdProcessState::kOrphan : KfdProcessState::kUnknown;
-      return;
-    }
-    const auto stat = parse_pid_stat(*text);
-    if (!stat) {
-      sources_.parse_error("procfs", fmt::format("{}/{}", process.pid, stat.error().message));
-      return;
-    }
-    // A leader that ended leaves its threads their memory.
-    const bool dead = is_dead(stat->state) && stat->threads <= 1;
-    process.state = dead ? KfdProcessState::kOrphan : KfdProcessState::kAlive;
-    process.comm = stat->comm;
-    process.start_ticks = stat->start_ticks;
   }
 
   FileRoot procfs_;
@@ -262,6 +250,7 @@ class KfdCollector : public Collector {
   SourceReporter sources_;
   KfdTopology topology_;
   KfdOrphans orphans_;
+  KfdEvictions evictions_;
 };
 
 }  // namespace
@@ -275,11 +264,50 @@ KfdQueueKind kfd_queue_kind(std::uint64_t type) {
   return type == kDriversOwn || type > kLastKnown ? KfdQueueKind::kOther : KfdQueueKind::kSdma;
 }
 
+void KfdEvictions::update(std::int64_t pid, const Times& times) {
+  for (const auto& [gpu_id, contexts] : times) {
+    for (const auto& [context, ms] : contexts) {
+      times_[pid][gpu_id][context] = ms;
+    }
+  }
+}
+
+std::optional<std::uint64_t> KfdEvictions::total(std::int64_t pid, std::uint32_t gpu_id) const {
+  const auto process = times_.find(pid);
+  if (process == times_.end() || !process->second.contains(gpu_id)) {
+    return std::nullopt;
+  }
+  std::uint64_t sum = 0;
+  for (const auto& [context, ms] : process->second.at(gpu_id)) {
+    sum += ms;
+  }
+  return sum;
+}
+
+void KfdEvictions::keep_only(const std::vector<KfdProcess>& processes) {
+  std::erase_if(times_, [&](const auto& entry) {
+    return std::none_of(processes.begin(), processes.end(),
+                        [&](const KfdProcess& process) { return process.pid == entry.first; });
+  });
+}
+
+/// Whether the entry's process is not, or no longer, the one of `process`.
+bool KfdOrphans::has_ended(const KfdProcess& process) const {
+  const auto start = starts_.find(process.pid);
+  const bool other_start =
+      start != starts_.end() && process.start_ticks && process.start_ticks != start->second;
+  return process.state == KfdProcessState::kOrphan || since_.contains(process.pid) || other_start;
+}
+
 void KfdOrphans::update(TimePoint now, std::vector<KfdProcess>& processes) {
   std::map<std::int64_t, TimePoint> since;
+  std::map<std::int64_t, std::uint64_t> starts;
   for (KfdProcess& process : processes) {
-    const auto before = since_.find(process.pid);
-    if (before == since_.end() && process.state != KfdProcessState::kOrphan) {
+    if (!has_ended(process)) {
+      const auto before = starts_.find(process.pid);
+      if (process.start_ticks || before != starts_.end()) {
+        starts[process.pid] = process.start_ticks ? *process.start_ticks : before->second;
+      }
       continue;
     }
     if (process.state == KfdProcessState::kAlive) {  // a stranger's
@@ -287,11 +315,13 @@ void KfdOrphans::update(TimePoint now, std::vector<KfdProcess>& processes) {
       process.start_ticks.reset();
     }
     process.state = KfdProcessState::kOrphan;
+    const auto before = since_.find(process.pid);
     const TimePoint start = before == since_.end() ? now : std::min(before->second, now);
     since[process.pid] = start;
     process.orphan_for = now - start;
   }
   since_ = std::move(since);
+  starts_ = std::move(starts);
 }
 
 Families to_families(const KfdFacts& facts) {

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -147,6 +148,19 @@ Status FileRoot::for_each_link(
     errno = 0;
   }
   return errno == 0 ? Status() : error_from_errno(errno, "list " + path);
+}
+
+std::optional<DeviceNumber> FileRoot::device_number(std::string_view relative) const {
+  const std::string path = path_of(relative).string();
+
+  struct statx file {};
+
+  if (::statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &file) !=
+          0 ||
+      !S_ISCHR(file.stx_mode)) {
+    return std::nullopt;
+  }
+  return DeviceNumber{file.stx_rdev_major, file.stx_rdev_minor};
 }
 
 bool FileRoot::exists(std::string_view relative) const {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,14 @@
 #include "exporter/result.h"
 
 namespace apu {
+
+/// What names a device, wherever its node stands.
+struct DeviceNumber {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+
+  bool operator==(const DeviceNumber&) const = default;
+};
 
 /// Reads files below one directory: the only way a collector touches the file system. May block
 /// for ever, so it is used in a collector's pass and never in a scrape.
@@ -46,6 +56,11 @@ class FileRoot {
   [[nodiscard]] Status for_each_link(
       std::string_view relative,
       const std::function<void(std::string_view, std::string_view)>& visit) const;
+
+  /// The number of the character device that a path leads to, links followed: of an open file that
+  /// is /proc/PID/fd/N. Opens nothing, and asks neither the driver nor a file server, which can
+  /// hang. nullopt where it leads to none.
+  [[nodiscard]] std::optional<DeviceNumber> device_number(std::string_view relative) const;
 
   /// Whether the path exists. False as well where the parent may not be searched.
   [[nodiscard]] bool exists(std::string_view relative) const;

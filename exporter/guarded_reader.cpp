@@ -25,6 +25,10 @@ constexpr size_t kWindowBytes = 4096;
 // Answers are let gather: to be woken for each costs more than to read the file.
 constexpr std::chrono::microseconds kGatherTime{500};
 
+// Once a file of a call has hung, of the time that the others are waited for: they all are to be
+// reached, however many hang.
+constexpr int kHastier = 4;
+
 constexpr int kLongestQuarantine = 5;  // times retry_after
 constexpr int kMostDoublings = 3;      // that it takes to get there
 constexpr int kForgottenAfter = 60;    // times retry_after
@@ -59,6 +63,7 @@ struct GuardedReader::Call {
   std::deque<size_t> waiting;    // not asked for yet
   std::deque<size_t> in_flight;  // the helper reads the first, or has answered it
   size_t in_flight_bytes = 0;
+  std::chrono::milliseconds file_wait{0};
   Steady::time_point ends;
 
   [[nodiscard]] bool done() const { return waiting.empty() && in_flight.empty(); }
@@ -114,6 +119,7 @@ GuardedReader::Call GuardedReader::begin(std::span<const GuardedFile> files) {
   Call call;
   call.files = files;
   call.results.assign(files.size(), not_reached());
+  call.file_wait = settings_.file_wait;
   call.ends = now + settings_.call_wait;
   std::deque<size_t> retried;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -194,7 +200,7 @@ void GuardedReader::send_requests(Call& call) {
 }
 
 void GuardedReader::receive_answers(Call& call) {
-  const auto file_ends = last_sign_ + settings_.file_wait;
+  const auto file_ends = last_sign_ + call.file_wait;
   switch (receive(std::min(file_ends, call.ends))) {
     case Received::kBytes:
       last_sign_ = Steady::now();
@@ -256,7 +262,8 @@ void GuardedReader::take_timeout(Call& call) {
   last_wait_ = wait ? *wait : "";
   put_into_quarantine(subject);
   const Error error{ErrorKind::kBlocked, fmt::format("{} has not answered within {} ms", file.path,
-                                                     settings_.file_wait.count())};
+                                                     call.file_wait.count())};
+  call.file_wait = settings_.file_wait / kHastier;
   drop_helper(call);
   std::erase_if(call.waiting, [&](size_t other) {
     const bool same = call.subject(other) == subject;

@@ -38,7 +38,7 @@ struct GuardedFile {
 
 struct GuardedReaderSettings {
   std::filesystem::path program = "/proc/self/exe";
-  std::chrono::milliseconds file_wait{2000};  ///< for one file
+  std::chrono::milliseconds file_wait{2000};  ///< for one file, until one of the call has hung
   std::chrono::milliseconds start_wait{
       3000};                                  ///< for a new helper: on a host that swaps it is slow
   std::chrono::milliseconds call_wait{6000};  ///< for all files of a call
@@ -49,7 +49,8 @@ struct GuardedReaderSettings {
 /// Reads files that may hang, through a helper process that may be killed: fdinfo of DRM
 /// descriptors, cmdline, environ. This process never opens them.
 ///
-/// A file that does not answer within `file_wait` costs its helper, counts as a timeout, and puts
+/// A file that does not answer within `file_wait`, or a quarter of it after another one has hung in
+/// the same call, costs its helper, counts as a timeout, and puts
 /// its process into quarantine for that kind of file: nothing is read there for `retry_after`,
 /// after another timeout for twice as long, and so on up to five times as long. A new process with
 /// the same id is free. Those that are tried again are read last, so that they keep nobody waiting.

@@ -95,6 +95,17 @@ std::string check_directory(const std::string& path) {
                                                     : fmt::format("'{}' is no directory", path);
 }
 
+/// fnmatch takes a bracket that is not closed for a character of the name, which nobody means.
+std::string check_pattern(const std::string& pattern) {
+  const size_t open = pattern.find('[');
+  const bool closed = open == std::string::npos || pattern.find(']', open + 2) != std::string::npos;
+  if (pattern.empty() || !closed) {
+    return fmt::format("'{}' is no pattern: {}", pattern,
+                       pattern.empty() ? "it is empty" : "its '[' is not closed");
+  }
+  return "";
+}
+
 void add_web_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--web.listen-address", raw.listen,
                  fmt::format("IPv4 address to listen on, host:port or :port; repeatable ({})",
@@ -186,6 +197,7 @@ void add_seat_options(CLI::App& app, RawOptions& raw) {
                  "pattern; repeatable (those of the common model servers)")
       ->type_name("PATTERN")
       ->allow_extra_args(false)
+      ->check(check_pattern)
       ->group("Seats");
   app.add_option("--seat.max", raw.seats.max, "Most seats that get series of their own")
       ->capture_default_str()

@@ -16,10 +16,11 @@ constexpr MetricInfo kUnavailable{"apu_source_unavailable_info", MetricType::Gau
                                   "1, only while the source cannot be read (exporter)"};
 constexpr MetricInfo kParseErrors{"apu_parse_errors_total", MetricType::Counter, "source",
                                   "Pieces of input that could not be read (exporter)"};
-constexpr MetricInfo kGuardedTimeouts{
-    "apu_guarded_read_timeouts_total", MetricType::Counter, "file",
-    "Files of /proc/PID that did not answer within 2 s; the process is left out for a while "
-    "(exporter)"};
+constexpr MetricInfo kGuardedTimeouts{"apu_guarded_read_timeouts_total", MetricType::Counter,
+                                      "file",
+                                      "Files of /proc/PID that did not answer in time, 2 s at "
+                                      "most; the process is left out for a while "
+                                      "(exporter)"};
 constexpr std::array kMetrics{kAvailable, kUnavailable, kParseErrors, kGuardedTimeouts};
 
 }  // namespace

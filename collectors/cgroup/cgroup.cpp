@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collectors/gpu_clients/gpu_clients.h"
+#include "collectors/kfd_owners.h"
 #include "collectors/parsers/pid_stat.h"
 #include "exporter/file_root.h"
 #include "exporter/store.h"
@@ -96,9 +97,10 @@ class CgroupCollector : public Collector {
  public:
   explicit CgroupCollector(const CollectorContext& context)
       : procfs_(context.roots.procfs),
-        sysfs_(context.roots.sysfs),
+        kfd_(procfs_, FileRoot(context.roots.sysfs)),
         store_(context.store),
         fixture_(context.roots.fixture),
+        own_pid_(own_pid(procfs_, fixture_)),
         sources_(context.sources),
         rules_(rules_of(context.seats)),
         namer_(rules_),
@@ -110,7 +112,6 @@ class CgroupCollector : public Collector {
       sources_.unavailable(kSource, error->kind);
       return *error;
     }
-    sources_.available(kSource);
     memory_.begin_pass();
     CgroupFacts facts;
     facts.index = find_seats();
@@ -123,7 +124,10 @@ class CgroupCollector : public Collector {
       }
     }
     facts.charged = memory_.charged();
-    facts.gpu_charged = memory_.gpu_charged();
+    const CgroupMemory root = memory_.read_root();
+    facts.gpu_charged = root.gpu_charged;
+    facts.charges_gpu = root.charges_gpu;
+    sources_.note(kSource, memory_.problem());
     Families families = to_families(facts);
     return Snapshot{std::move(facts), std::move(families)};
   }
@@ -133,10 +137,7 @@ class CgroupCollector : public Collector {
     std::vector<std::string> units = tree_.units();
     std::erase(units, own_cgroup());
     std::map<std::int64_t, SeatProcess> processes;
-    for (const std::int64_t pid : gpu_pids()) {
-      add_process(pid, true, processes);
-    }
-    for (const ProcessIdentity& holder : client_holders()) {
+    for (const ProcessIdentity& holder : gpu_processes()) {
       add_process(holder.pid, true, processes);
       const auto found = processes.find(holder.pid);
       if (found != processes.end() && found->second.key != holder) {
@@ -176,27 +177,19 @@ class CgroupCollector : public Collector {
     return cgroups;
   }
 
-  /// Processes that have opened /dev/kfd.
-  [[nodiscard]] std::vector<std::int64_t> gpu_pids() const {
-    std::vector<std::int64_t> pids;
-    const auto names = sysfs_.list("class/kfd/kfd/proc");
-    for (const std::string& name : names ? *names : std::vector<std::string>()) {
-      if (const auto pid = parse_number<std::int64_t>(name)) {
-        pids.push_back(*pid);
-      }
-    }
-    return pids;
-  }
-
-  /// Processes that hold a DRM client of an AMD card, by the newest facts.
-  [[nodiscard]] std::vector<ProcessIdentity> client_holders() const {
+  /// Processes that KFD knows, and those that hold a DRM client of an AMD card, read or not, by the
+  /// newest facts.
+  std::vector<ProcessIdentity> gpu_processes() {
     std::vector<ProcessIdentity> holders;
+    for (const auto& [pid, process] : kfd_.update().living) {
+      holders.push_back(process);
+    }
     const auto facts = fresh_facts<GpuClientsFacts>(*store_, "gpu_clients");
     if (!facts) {
       return holders;
     }
     for (const GpuProcess& process : facts->processes) {
-      if (!process.clients.empty()) {
+      if (!process.clients.empty() || process.unread > 0) {
         holders.push_back(process.process);
       }
     }
@@ -204,7 +197,7 @@ class CgroupCollector : public Collector {
   }
 
   void add_process(std::int64_t pid, bool on_gpu, std::map<std::int64_t, SeatProcess>& processes) {
-    if (processes.contains(pid) || (!fixture_ && pid == ::getpid())) {
+    if (processes.contains(pid) || pid == own_pid_) {
       return;
     }
     const std::string directory = std::to_string(pid);
@@ -220,13 +213,16 @@ class CgroupCollector : public Collector {
                                                       : "/stat:1: " + stat.error().message));
       return;
     }
-    const auto resolved = tree_.resolve(*path, init_path());
-    if (resolved && *resolved != own_cgroup()) {
+    if (has_ended(*stat) || (own_pid_ && stat->parent == own_pid_)) {
+      return;  // its GPU memory is an orphan's; or it is a helper of ours
+    }
+    const auto resolved = tree_.resolve(*path, init_path(), pid);
+    if (resolved) {
       processes[pid] = {{pid, stat->start_ticks}, stat->comm, *resolved, on_gpu};
     }
   }
 
-  /// The exporter's own, which is no seat whatever a pattern says; empty in a fixture.
+  /// The exporter's own, which no pattern makes a seat; empty in a fixture.
   std::string own_cgroup() {
     if (!own_cgroup_) {
       const auto text = fixture_ ? Result<std::string>(Error{}) : procfs_.read("self/cgroup");
@@ -246,10 +242,18 @@ class CgroupCollector : public Collector {
     return init_path_.empty() ? "/" : init_path_;
   }
 
+  /// Our id as procfs has it, which may be another namespace's; nullopt in a fixture.
+  static std::optional<std::int64_t> own_pid(const FileRoot& procfs, bool fixture) {
+    const auto self = procfs.link_name("self");
+    const auto pid = self ? parse_number<std::int64_t>(*self) : std::nullopt;
+    return fixture ? std::nullopt : std::optional(pid.value_or(::getpid()));
+  }
+
   FileRoot procfs_;
-  FileRoot sysfs_;
+  KfdOwners kfd_;
   std::shared_ptr<const Store> store_;
   bool fixture_;
+  std::optional<std::int64_t> own_pid_;
   SourceReporter sources_;
   SeatRules rules_;
   SeatNamer namer_;

@@ -19,6 +19,7 @@ struct CgroupFacts {
   std::map<std::string, CgroupMemory> memory;  ///< by seat; absent where the cgroup is not its own
   std::optional<std::uint64_t> charged;        ///< bytes, all top-level cgroups
   std::optional<std::uint64_t> gpu_charged;    ///< bytes of them for GPU pages
+  std::optional<bool> charges_gpu;             ///< this kernel charges cgroups for GPU pages
 };
 
 Families to_families(const CgroupFacts& facts);

@@ -15,6 +15,16 @@ namespace {
 
 constexpr const char* kSource = "cgroup2";
 
+// From here on it is no size, but a counter that fell below 0.
+constexpr std::uint64_t kWrapped = std::uint64_t{1} << 63U;
+
+/// nullopt where one is not known, or the sum is no number.
+std::optional<std::uint64_t> sum_of(const std::optional<std::uint64_t>& a,
+                                    const std::optional<std::uint64_t>& b) {
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  return a && b && *b <= kMost - *a ? std::optional(*a + *b) : std::nullopt;
+}
+
 /// A number that "max" is greater than.
 std::uint64_t bytes_of(const MemoryLimit& limit) {
   return limit.bytes.value_or(std::numeric_limits<std::uint64_t>::max());
@@ -24,20 +34,55 @@ std::uint64_t bytes_of(const MemoryLimit& limit) {
 
 Result<MemoryLimit> parse_memory_limit(std::string_view text) {
   const std::string_view value = trim(first_line(text));
+  if (!text.ends_with('\n')) {
+    return Error{ErrorKind::kMalformed, fmt::format("no newline after '{}'", value)};
+  }
   if (value == "max") {
     return MemoryLimit{};
   }
   const auto bytes = parse_number<std::uint64_t>(value);
-  return bytes ? Result<MemoryLimit>(MemoryLimit{bytes})
-               : Error{ErrorKind::kMalformed, fmt::format("neither bytes nor 'max': '{}'", value)};
+  return bytes && *bytes < kWrapped
+             ? Result<MemoryLimit>(MemoryLimit{bytes})
+             : Error{ErrorKind::kMalformed, fmt::format("neither bytes nor 'max': '{}'", value)};
 }
 
 CgroupMemoryReader::CgroupMemoryReader(const CgroupTree& tree, SourceReporter sources)
     : tree_(tree), sources_(std::move(sources)) {}
 
 void CgroupMemoryReader::begin_pass() {
+  problem_.reset();
   limits_.clear();
   children_.clear();
+}
+
+Result<std::string> CgroupMemoryReader::read_file(const std::string& name) {
+  auto text = tree_.read(name);
+  if (!text && text.error().kind != ErrorKind::kNotFound) {
+    problem_ = text.error();
+  }
+  return text;
+}
+
+/// Numbers by key. One that cannot be is left out and counted.
+std::optional<KeyedNumbers> CgroupMemoryReader::read_numbers(const std::string& name) {
+  const auto text = read_file(name);
+  if (!text) {
+    return std::nullopt;
+  }
+  // A line that was cut may have been cut inside its number.
+  KeyedNumbers numbers = parse_vmstat(text->substr(0, text->rfind('\n') + 1));
+  if (!text->ends_with('\n')) {
+    numbers.problems.push_back({1, "it does not end with a line"});
+  }
+  std::erase_if(numbers.values, [&](const auto& entry) {
+    const bool wrapped = entry.second >= kWrapped;
+    if (wrapped) {
+      numbers.problems.push_back({1, fmt::format("'{} {}'", entry.first, entry.second)});
+    }
+    return wrapped;
+  });
+  report_problems(sources_, kSource, name, numbers.problems);
+  return numbers;
 }
 
 /// Each file is read once in a pass, however many cgroups' protection it has a part in.
@@ -48,7 +93,7 @@ const Result<MemoryLimit>& CgroupMemoryReader::limit_of(const std::string& path,
   if (known != limits_.end()) {
     return known->second;
   }
-  const auto text = tree_.read(name);
+  const auto text = read_file(name);
   auto limit = text ? parse_memory_limit(*text) : Result<MemoryLimit>(text.error());
   if (text && !limit) {
     sources_.parse_error(kSource, fmt::format("{}:1: {}", name, limit.error().message));
@@ -75,21 +120,19 @@ void CgroupMemoryReader::read_limits(const std::string& path, CgroupMemory& memo
   }
 }
 
-void CgroupMemoryReader::read_statistics(const std::string& path, CgroupMemory& memory) const {
-  const std::string stat_name = CgroupTree::file(path, "memory.stat");
-  if (const auto text = tree_.read(stat_name)) {
-    const KeyedNumbers stat = parse_vmstat(*text);
-    report_problems(sources_, kSource, stat_name, stat.problems);
-    memory.file = stat.get("file");
-    if (stat.problems.empty()) {
-      memory.gpu_charged = stat.get_or_zero("gpu_active") + stat.get_or_zero("gpu_reclaim");
+void CgroupMemoryReader::read_statistics(const std::string& path, CgroupMemory& memory) {
+  if (const auto stat = read_numbers(CgroupTree::file(path, "memory.stat"))) {
+    memory.file = stat->get("file");
+    if (stat->problems.empty()) {
+      memory.charges_gpu = stat->get("gpu_active") || stat->get("gpu_reclaim");
+      memory.gpu_charged = stat->get_or_zero("gpu_active") + stat->get_or_zero("gpu_reclaim");
     }
   }
-  const std::string events_name = CgroupTree::file(path, "memory.events");
-  if (const auto text = tree_.read(events_name)) {
-    const KeyedNumbers events = parse_vmstat(*text);
-    report_problems(sources_, kSource, events_name, events.problems);
-    memory.events = {events.values.begin(), events.values.end()};
+}
+
+void CgroupMemoryReader::read_events(const std::string& path, CgroupMemory& memory) {
+  if (const auto events = read_numbers(CgroupTree::file(path, "memory.events"))) {
+    memory.events = {events->values.begin(), events->values.end()};
   }
 }
 
@@ -113,6 +156,7 @@ std::optional<CgroupMemory> CgroupMemoryReader::read(const std::string& path) {
   memory.swap_current = number_of(path, "memory.swap.current");
   read_limits(path, memory);
   read_statistics(path, memory);
+  read_events(path, memory);
   read_pressure(path, memory);
   for (const char* kind : {"min", "low"}) {
     if (const auto bytes = protection_of(path, kind)) {
@@ -146,7 +190,7 @@ CgroupMemoryReader::Bytes CgroupMemoryReader::asked_by_children(const std::strin
   Bytes sum = 0;
   for (const std::string& child : tree_.children(parent)) {
     const Bytes asked = asked_by(child, kind);
-    sum = sum && asked ? Bytes(*sum + *asked) : std::nullopt;
+    sum = sum_of(sum, asked);
   }
   return children_[{parent, kind}] = sum;
 }
@@ -177,15 +221,18 @@ std::optional<std::uint64_t> CgroupMemoryReader::charged() {
     if (!current || !current->bytes) {
       return std::nullopt;  // a sum without it would look like memory that was freed
     }
-    sum = sum.value_or(0) + *current->bytes;
+    sum = sum_of(sum.value_or(0), current->bytes);
+    if (!sum) {
+      return std::nullopt;
+    }
   }
   return sum;
 }
 
-std::optional<std::uint64_t> CgroupMemoryReader::gpu_charged() const {
+CgroupMemory CgroupMemoryReader::read_root() {
   CgroupMemory memory;
   read_statistics("/", memory);
-  return memory.gpu_charged;
+  return memory;
 }
 
 }  // namespace apu

@@ -23,7 +23,10 @@ CgroupTree::CgroupTree(const SourceRoots& roots, SourceReporter sources)
     : CgroupTree(find_cgroup_root(roots), std::move(sources)) {}
 
 CgroupTree::CgroupTree(const CgroupRoot& root, SourceReporter sources)
-    : root_(root.path), sources_(std::move(sources)), recursive_(root.recursive_protection) {}
+    : root_(root.path),
+      sources_(std::move(sources)),
+      recursive_(root.recursive_protection),
+      v1_memory_(root.v1_memory) {}
 
 std::string CgroupTree::file(const std::string& path, std::string_view name) {
   std::string relative = path.substr(std::min(path.find_first_not_of('/'), path.size()));
@@ -49,7 +52,7 @@ bool CgroupTree::exists(const std::string& path) const {
 Status CgroupTree::check() const {
   const auto controllers = root_.read("cgroup.controllers");
   if (!controllers) {
-    const bool v1 = root_.exists("memory") || root_.exists("unified");
+    const bool v1 = v1_memory_ || root_.exists("memory") || root_.exists("unified");
     return v1 ? Error{ErrorKind::kUnsupported, "the memory controller is that of cgroup v1"}
               : controllers.error();
   }
@@ -106,8 +109,8 @@ std::vector<std::int64_t> CgroupTree::processes(const std::string& path) const {
   return pids;
 }
 
-void CgroupTree::walk_processes(const std::string& path, int depth,
-                                std::vector<std::int64_t>& pids) const {
+std::vector<std::int64_t> CgroupTree::processes_in(const std::string& path) const {
+  std::vector<std::int64_t> pids;
   if (const auto text = root_.read(file(path, "cgroup.procs"))) {
     for_each_line(*text, [&](std::string_view line) {
       const auto pid = parse_number<std::int64_t>(trim(line));
@@ -116,13 +119,21 @@ void CgroupTree::walk_processes(const std::string& path, int depth,
       }
     });
   }
+  return pids;
+}
+
+void CgroupTree::walk_processes(const std::string& path, int depth,
+                                std::vector<std::int64_t>& pids) const {
+  const auto own = processes_in(path);
+  pids.insert(pids.end(), own.begin(), own.end());
   for (const std::string& child : depth < kMaxDepth ? children(path) : std::vector<std::string>()) {
     walk_processes(child, depth + 1, pids);
   }
 }
 
 std::optional<std::string> CgroupTree::resolve(const std::string& path,
-                                               const std::string& init_path) const {
+                                               const std::string& init_path,
+                                               std::int64_t pid) const {
   constexpr std::string_view kUp = "/..";
   const auto take_ups = [&](std::string_view& rest) {
     size_t ups = 0;
@@ -156,17 +167,20 @@ std::optional<std::string> CgroupTree::resolve(const std::string& path,
     }
     ancestors = std::move(next);
   }
-  std::optional<std::string> match;
+  std::vector<std::string> candidates;
   for (const std::string& ancestor : ancestors) {
-    const std::string candidate = ancestor + std::string(rest);
+    std::string candidate = ancestor + std::string(rest);
     if (exists(candidate)) {
-      if (match) {
-        return std::nullopt;  // not told which
-      }
-      match = candidate;
+      candidates.push_back(std::move(candidate));
     }
   }
-  return match;
+  if (candidates.size() > 1) {
+    std::erase_if(candidates, [&](const std::string& candidate) {
+      const auto pids = processes_in(candidate);
+      return std::find(pids.begin(), pids.end(), pid) == pids.end();
+    });
+  }
+  return candidates.size() == 1 ? std::optional(candidates.front()) : std::nullopt;
 }
 
 }  // namespace apu

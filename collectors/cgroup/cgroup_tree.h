@@ -51,19 +51,23 @@ class CgroupTree {
   [[nodiscard]] bool recursive_protection() const { return recursive_; }
 
   /// `path` of a process as seen from inside a private cgroup namespace, "/../llama.service", as
-  /// the path from the root: `init_path` is that of PID 1, whose number of ".." is our depth.
+  /// the path from the root: `init_path` is that of PID 1, whose number of ".." is our depth. Of
+  /// several that it can be, it is the one that `pid` is in.
   [[nodiscard]] std::optional<std::string> resolve(const std::string& path,
-                                                   const std::string& init_path) const;
+                                                   const std::string& init_path,
+                                                   std::int64_t pid) const;
 
  private:
   CgroupTree(const CgroupRoot& root, SourceReporter sources);
 
+  [[nodiscard]] std::vector<std::int64_t> processes_in(const std::string& path) const;
   void walk_units(const std::string& path, int depth, std::vector<std::string>& units) const;
   void walk_processes(const std::string& path, int depth, std::vector<std::int64_t>& pids) const;
 
   FileRoot root_;
   SourceReporter sources_;
   bool recursive_;
+  bool v1_memory_;
 };
 
 }  // namespace apu

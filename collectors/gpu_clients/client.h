@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace apu {
 
@@ -28,6 +27,9 @@ struct PoolBytes {
   bool operator==(const PoolBytes&) const = default;
 };
 
+/// By PCI address.
+using GpuPools = std::map<std::string, PoolBytes>;
+
 /// What was read of a client in a pass.
 struct ClientReading {
   PoolBytes memory;
@@ -35,10 +37,5 @@ struct ClientReading {
 };
 
 using ClientReadings = std::map<ClientKey, ClientReading>;
-
-/// Whether a descriptor with this link is one of a GPU: /dev/dri/renderD128, /dev/dri/card0.
-inline bool is_gpu_node(std::string_view target) {
-  return target.starts_with("/dev/dri/");
-}
 
 }  // namespace apu

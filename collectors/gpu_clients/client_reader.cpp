@@ -21,13 +21,13 @@ ClientReader::ClientReader(FileRoot procfs, SourceReporter sources, GuardedReade
       sources_(sources),
       guarded_({kFdinfo}, std::move(sources), std::move(settings)) {}
 
-ClientReadings ClientReader::read(GpuHolders& holders, bool sweep) {
+ClientReadings ClientReader::read(GpuHolders& holders) {
   denied_ = blocked_ = false;
   ClientReadings readings;
-  read_round(pick(holders.all(), readings, sweep), readings);
+  read_round(pick(holders.all(), readings), readings);
   // Descriptors that went away since they were listed: others may be of the same clients.
   holders.look_again();
-  read_round(pick(holders.all(), readings, sweep), readings);
+  read_round(pick(holders.all(), readings), readings);
   for (auto& [pid, holder] : holders.all()) {
     for (const GpuDescriptor& descriptor : holder.descriptors) {
       if (descriptor.client) {
@@ -40,8 +40,7 @@ ClientReadings ClientReader::read(GpuHolders& holders, bool sweep) {
 
 /// One descriptor for each client that has no reading, and all of which it is not known.
 std::vector<ClientReader::Pick> ClientReader::pick(GpuHolders::Map& holders,
-                                                   const ClientReadings& readings,
-                                                   bool sweep) const {
+                                                   const ClientReadings& readings) {
   std::vector<Pick> picks;
   std::set<ClientKey> picked;
   for (auto& [pid, holder] : holders) {
@@ -49,8 +48,7 @@ std::vector<ClientReader::Pick> ClientReader::pick(GpuHolders::Map& holders,
       const bool done =
           descriptor.client && descriptor.verified &&
           (readings.contains(*descriptor.client) || !picked.insert(*descriptor.client).second);
-      const bool foreign = !sweep && is_node(descriptor.node, Node::kForeign);
-      if (!done && !foreign && !descriptor.tried) {
+      if (!done && !descriptor.foreign && !descriptor.tried) {
         descriptor.tried = true;
         picks.push_back({&holder, &descriptor});
       }
@@ -60,23 +58,17 @@ std::vector<ClientReader::Pick> ClientReader::pick(GpuHolders::Map& holders,
 }
 
 void ClientReader::read_round(const std::vector<Pick>& picks, ClientReadings& readings) {
+  if (picks.empty()) {
+    return;
+  }
   std::vector<GuardedFile> files;
-  std::vector<const Pick*> guarded;
   for (const Pick& pick : picks) {
     const std::string path = path_of(*pick.holder, *pick.descriptor);
-    if (is_node(pick.descriptor->node, Node::kLockFree)) {
-      take(pick, procfs_.read(path), readings);
-    } else {
-      files.push_back({kFdinfo, procfs_.path_of(path).string(), pick.holder->process});
-      guarded.push_back(&pick);
-    }
-  }
-  if (files.empty()) {
-    return;
+    files.push_back({kFdinfo, procfs_.path_of(path).string(), pick.holder->process});
   }
   const auto results = guarded_.read(files);
   for (size_t i = 0; i < results.size(); ++i) {
-    take(*guarded[i], results[i], readings);
+    take(picks[i], results[i], readings);
   }
 }
 
@@ -90,11 +82,10 @@ void ClientReader::take(const Pick& pick, const Result<std::string>& text,
   report_problems(sources_, kFdinfo, path_of(*pick.holder, *pick.descriptor), info.problems);
   switch (info.kind) {
     case FdinfoKind::kForeign:
-      nodes_[pick.descriptor->node] = Node::kForeign;
+      pick.descriptor->foreign = true;
       pick.descriptor->client.reset();
       break;
     case FdinfoKind::kAmdgpu:
-      nodes_[pick.descriptor->node] = info.lock_free ? Node::kLockFree : Node::kGuarded;
       take_client(pick, info, readings);
       break;
     case FdinfoKind::kNoClient:
@@ -133,20 +124,13 @@ void ClientReader::take_client(const Pick& pick, const Fdinfo& info, ClientReadi
   readings[std::move(key)] = {{memory_of(info.vram), memory_of(info.gtt)}, !info.lock_free};
 }
 
-/// The driver said nothing: its wait was interrupted, and the memory of what is known there is not
-/// known. Or it is no client any more, or of a driver that never says anything.
-void ClientReader::take_silence(const Pick& pick) const {
-  const std::string& node = pick.descriptor->node;
-  if (pick.descriptor->client) {
-    pick.holder->changed = true;
-  } else if (pick.holder->kfd || is_node(node, Node::kGuarded) || is_node(node, Node::kLockFree)) {
+/// The driver said nothing: its wait was interrupted, or it never says anything (before 5.14), and
+/// what is there is not known. Or it is no client any more, or another driver's.
+void ClientReader::take_silence(const Pick& pick) {
+  pick.holder->changed = true;
+  if (!pick.descriptor->client && pick.descriptor->amdgpu) {
     pick.holder->unread += 1;
   }
-}
-
-bool ClientReader::is_node(const std::string& node, Node what) const {
-  const auto found = nodes_.find(node);
-  return found != nodes_.end() && found->second == what;
 }
 
 }  // namespace apu

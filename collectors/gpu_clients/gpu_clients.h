@@ -18,11 +18,10 @@ namespace apu {
 struct GpuClient {
   ClientKey key;
   /// What lies there now; absent where it could not be read in this pass. Where the kernel leaves
-  /// out locked objects, the larger one of this pass and the last: what is gone is gone twice.
+  /// out locked objects, what it is known to hold: see Attribution.
   PoolBytes memory;
-  /// Nothing of it can be missing in `memory`. False too where it fell on a kernel that leaves out
-  /// locked objects: it may have more.
-  bool exact = false;
+  bool exact = false;     ///< it was read, and nothing of it can be missing
+  bool may_skip = false;  ///< the kernel leaves out locked objects: it may have more
 };
 
 /// A process that holds descriptors of a GPU, or that KFD knows.
@@ -42,7 +41,7 @@ struct GpuProcess {
 struct GpuTotal {
   std::uint64_t clients = 0;
   PoolBytes memory;    ///< absent if that of one client is
-  bool exact = false;  ///< every client's is: memory in use beyond it is no living process's
+  bool exact = false;  ///< every client's is
 };
 
 /// The facts of a pass. Bytes.
@@ -50,10 +49,14 @@ struct GpuClientsFacts {
   std::vector<GpuProcess> processes;  ///< by process id
   /// By PCI address; a GPU without a client is not in it. Empty if `all_known` is false.
   std::map<std::string, GpuTotal> gpus;
-  /// Every client found is known to be of some GPU, and no process was closed to us.
+  /// What the driver says is in use beyond what clients hold, by GPU, in the same pass; absent
+  /// where it is not told. Empty if `all_known` is false. Where clients may have more than they
+  /// show, more than nobody's.
+  GpuPools unowned;
+  /// Every client found is known to be of some GPU, and no process was closed to us, or hidden.
   bool all_known = false;
   /// This pass looked at all processes. Others look at those that KFD knows and those found
-  /// earlier.
+  /// earlier; but where the memory in use grew, a pass always looks at all.
   bool swept = false;
   /// Clients without known memory, and descriptors of unknown clients.
   std::uint64_t unread = 0;
@@ -72,7 +75,8 @@ struct GpuClientsSettings {
 ///
 /// Sources: "fdinfo": kPermissionDenied where the descriptors of another user's process cannot be
 /// seen (CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH), kBlocked where a file has not answered;
-/// "guarded_reads", see GuardedReader.
+/// "guarded_reads", see GuardedReader. Reads mem_info_*_used of the GPUs, too: what is in use is
+/// only comparable to what clients hold if both are of the same moment.
 std::unique_ptr<Collector> make_gpu_clients_collector(const CollectorContext& context);
 
 std::unique_ptr<Collector> make_gpu_clients_collector(const CollectorContext& context,

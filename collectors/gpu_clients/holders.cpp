@@ -1,5 +1,7 @@
 #include "collectors/gpu_clients/holders.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,10 +12,6 @@ namespace apu {
 namespace {
 
 constexpr std::string_view kKfdNode = "/dev/kfd";
-
-bool has_ended(const PidStat& stat) {
-  return stat.state == 'Z' || stat.state == 'X';
-}
 
 bool by_number(const GpuDescriptor& a, const GpuDescriptor& b) {
   return a.number.size() != b.number.size() ? a.number.size() < b.number.size()
@@ -28,18 +26,22 @@ std::optional<PidStat> read_stat(const FileRoot& procfs, std::int64_t pid) {
 
 }  // namespace
 
-Status GpuHolders::update(const std::set<std::int64_t>& kfd, bool sweep_all) {
+Status GpuHolders::update(const KfdProcesses& kfd, const DrmMinors& minors, bool sweep_all) {
+  minors_ = minors;
   if (sweep_all) {
     if (Status error = sweep(kfd)) {
       return error;
     }
   } else {
-    std::set<std::int64_t> pids = kfd;
+    std::set<std::int64_t> pids;
+    for (const auto& [pid, process] : kfd) {
+      pids.insert(pid);
+    }
     for (const auto& [pid, holder] : holders_) {
       pids.insert(pid);
     }
     for (const std::int64_t pid : pids) {
-      refresh(pid, kfd.contains(pid));
+      refresh(pid, kfd);
     }
   }
   for (auto& [pid, holder] : holders_) {
@@ -52,7 +54,7 @@ Status GpuHolders::update(const std::set<std::int64_t>& kfd, bool sweep_all) {
 }
 
 /// Most processes hold no GPU: of these nothing is read but their links.
-Status GpuHolders::sweep(const std::set<std::int64_t>& kfd) {
+Status GpuHolders::sweep(const KfdProcesses& kfd) {
   const auto names = procfs_.list("");
   if (!names) {
     return names.error();
@@ -65,17 +67,17 @@ Status GpuHolders::sweep(const std::set<std::int64_t>& kfd) {
     const bool known_to_kfd = pid && kfd.contains(*pid);
     const bool holds = links && (links->kfd || !links->descriptors.empty());
     if (holds || known_to_kfd) {
-      add(*pid, known_to_kfd, std::move(links), before);
+      add(*pid, kfd, std::move(links), before);
     }
   }
   return std::nullopt;
 }
 
-void GpuHolders::add(std::int64_t pid, bool kfd, std::optional<Links> links, Map& before) {
+void GpuHolders::add(std::int64_t pid, const KfdProcesses& kfd, std::optional<Links> links,
+                     Map& before) {
   GpuHolder holder;
   holder.process.pid = pid;
-  holder.kfd = kfd;
-  if (!identify(holder)) {
+  if (!identify(holder, kfd)) {
     return;
   }
   if (const auto old = before.find(pid);
@@ -84,15 +86,15 @@ void GpuHolders::add(std::int64_t pid, bool kfd, std::optional<Links> links, Map
   }
   take(holder, std::move(links));
   for (GpuDescriptor& descriptor : holder.descriptors) {
-    descriptor.verified = false;
+    descriptor.foreign = descriptor.verified = false;
   }
   holders_.emplace(pid, std::move(holder));
 }
 
-void GpuHolders::refresh(std::int64_t pid, bool kfd) {
+void GpuHolders::refresh(std::int64_t pid, const KfdProcesses& kfd) {
   GpuHolder holder;
   holder.process.pid = pid;
-  if (!identify(holder)) {
+  if (!identify(holder, kfd)) {
     holders_.erase(pid);
     denied_.erase(pid);
     return;
@@ -102,8 +104,9 @@ void GpuHolders::refresh(std::int64_t pid, bool kfd) {
     known = std::move(holder);
   } else {
     known.comm = std::move(holder.comm);
+    known.kfd = holder.kfd;
+    known.leader_ended = holder.leader_ended;
   }
-  known.kfd = kfd;
   if (known.descriptors.empty() || known.changed) {
     take(known, list(pid));
   }
@@ -118,13 +121,16 @@ void GpuHolders::look_again() {
 }
 
 /// Sets who it is. False if it has ended.
-bool GpuHolders::identify(GpuHolder& holder) {
+bool GpuHolders::identify(GpuHolder& holder, const KfdProcesses& kfd) {
   const auto stat = read_stat(procfs_, holder.process.pid);
   if (!stat || has_ended(*stat)) {
     return false;
   }
   holder.process.start_ticks = stat->start_ticks;
   holder.comm = stat->comm;
+  holder.leader_ended = leader_has_ended(*stat);
+  const auto known = kfd.find(holder.process.pid);
+  holder.kfd = known != kfd.end() && known->second == holder.process;
   return true;
 }
 
@@ -133,8 +139,13 @@ std::optional<GpuHolders::Links> GpuHolders::list(std::int64_t pid) {
   Links links;
   const Status error = procfs_.for_each_link(
       std::to_string(pid) + "/fd", [&](std::string_view number, std::string_view target) {
-        if (is_gpu_node(target)) {
-          links.descriptors.push_back({std::string(number), std::string(target), {}, false, false});
+        const auto minor = drm_minor_of(procfs_, fmt::format("{}/fd/{}", pid, number), target);
+        const auto driver = minor ? minors_.driver_of(*minor) : DrmDriver::kOther;
+        if (driver != DrmDriver::kOther) {
+          links.descriptors.emplace_back();
+          links.descriptors.back().number = number;
+          links.descriptors.back().minor = *minor;
+          links.descriptors.back().amdgpu = driver == DrmDriver::kAmdgpu;
         }
         links.kfd = links.kfd || target == kKfdNode;
       });
@@ -159,7 +170,7 @@ void GpuHolders::note_denied(std::int64_t pid) {
 
 /// Keeps what is known of descriptors that are still there.
 void GpuHolders::take(GpuHolder& holder, std::optional<Links> links) {
-  holder.listed = links.has_value();
+  holder.listed = links.has_value() && !holder.leader_ended;
   holder.changed = false;
   if (!links) {
     holder.descriptors.clear();
@@ -168,7 +179,7 @@ void GpuHolders::take(GpuHolder& holder, std::optional<Links> links) {
   for (GpuDescriptor& descriptor : links->descriptors) {
     const auto known = std::find_if(
         holder.descriptors.begin(), holder.descriptors.end(), [&](const GpuDescriptor& old) {
-          return old.number == descriptor.number && old.node == descriptor.node;
+          return old.number == descriptor.number && old.minor == descriptor.minor;
         });
     if (known != holder.descriptors.end()) {
       descriptor = std::move(*known);

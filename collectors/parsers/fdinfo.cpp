@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "collectors/parsers/gpu_devices.h"
 #include "exporter/text.h"
 
 namespace apu {
@@ -54,7 +55,9 @@ Number parse_bytes(std::string_view value) {
 class Parser {
  public:
   Fdinfo parse(std::string_view text) {
-    for_each_line(text, [this](std::string_view line) {
+    // A line that was cut may have been cut inside its number.
+    const std::string_view whole = text.substr(0, text.rfind('\n') + 1);
+    for_each_line(whole, [this](std::string_view line) {
       ++line_number_;
       const size_t colon = line.find(':');
       if (colon != std::string_view::npos) {
@@ -62,6 +65,10 @@ class Parser {
         take(trim(line.substr(0, colon)), trim(line.substr(colon + 1)));
       }
     });
+    ++line_number_;
+    if (whole.size() != text.size()) {
+      problem("the line has no end");
+    }
     finish();
     return std::move(info_);
   }
@@ -151,6 +158,9 @@ class Parser {
     } else {
       info_.kind = FdinfoKind::kAmdgpu;
       info_.lock_free = (info_.gtt.resident || info_.vram.resident) && !walks_objects_;
+      if (!is_pci_address(info_.gpu)) {
+        info_.gpu.clear();  // it becomes a label
+      }
       if (info_.gpu.empty() || (!info_.client_id && !(old_layout_ && info_.pasid))) {
         problem("a client without PCI address or id");
       }

@@ -35,7 +35,7 @@ std::optional<std::uint64_t> memory_of(const FdinfoPool& pool);
 
 struct Fdinfo {
   FdinfoKind kind = FdinfoKind::kNoClient;
-  std::string gpu;                         ///< drm-pdev: PCI address, "0000:c5:00.0"
+  std::string gpu;                         ///< drm-pdev: PCI address, or empty
   std::optional<std::uint64_t> client_id;  ///< drm-client-id: an open file of the GPU
   std::optional<std::uint64_t> pasid;  ///< before 5.19, which have no client id, stands in for it
   FdinfoPool vram;
@@ -66,8 +66,8 @@ struct Fdinfo {
 /// not even which driver it is: absent, not 0.
 ///
 /// Problem: a number that is none, has an unknown unit, is there twice, or is larger than an
-/// address space (a counter of the kernel's that fell below 0): it is left out. Likewise an amdgpu
-/// client without its PCI address or an id.
+/// address space (a counter of the kernel's that fell below 0): it is left out. Likewise a last
+/// line without its end, and an amdgpu client without its PCI address or an id.
 Fdinfo parse_fdinfo(std::string_view text);
 
 }  // namespace apu

@@ -20,8 +20,11 @@ constexpr std::array<std::string_view, 12> kUnifiedTargets{
     "gfx902",  "gfx909",  "gfx90c",  "gfx1013", "gfx1033", "gfx1035",
     "gfx1036", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"};
 
-// Targets that APUs and cards share.
-constexpr std::array<std::string_view, 2> kEitherTargets{"gfx940", "gfx942"};
+// Gfx940 and gfx942 are in neither list: APUs and cards share them.
+constexpr std::array<std::string_view, 22> kCardTargets{
+    "gfx701",  "gfx802",  "gfx803",  "gfx900",  "gfx904",  "gfx906",  "gfx908",  "gfx90a",
+    "gfx941",  "gfx950",  "gfx1010", "gfx1011", "gfx1012", "gfx1030", "gfx1031", "gfx1032",
+    "gfx1034", "gfx1100", "gfx1101", "gfx1102", "gfx1200", "gfx1201"};
 
 template <size_t kSize>
 bool contains(const std::array<std::string_view, kSize>& list, std::string_view text) {
@@ -32,6 +35,28 @@ bool contains(const std::array<std::string_view, kSize>& list, std::string_view 
 std::string pci_address(std::uint64_t domain, std::uint64_t location) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, location >> 8U & 0xffU,
                      location >> 3U & 0x1fU, location & 7U);
+}
+
+using GpuDevices = std::vector<GpuDevice>;
+
+/// The address without its function.
+std::string_view slot_of(std::string_view address) {
+  return address.substr(0, address.rfind('.'));
+}
+
+/// Of a partition the function holds the partition's number, too: no device has that address, but
+/// one in the same slot has.
+std::string address_of_device(const std::string& address, const GpuDevices& devices) {
+  std::string same_slot;
+  for (const GpuDevice& device : devices) {
+    if (device.pci_address == address) {
+      return address;
+    }
+    if (same_slot.empty() && slot_of(device.pci_address) == slot_of(address)) {
+      same_slot = device.pci_address;
+    }
+  }
+  return same_slot.empty() ? address : same_slot;
 }
 
 std::optional<std::uint32_t> to_u32(const std::optional<std::uint64_t>& value) {
@@ -56,10 +81,10 @@ std::string gfx_target_name(std::uint64_t version) {
 }
 
 std::optional<bool> has_unified_memory(std::string_view gfx_target) {
-  if (gfx_target.empty() || contains(kEitherTargets, gfx_target)) {
-    return std::nullopt;
+  if (contains(kUnifiedTargets, gfx_target)) {
+    return true;
   }
-  return contains(kUnifiedTargets, gfx_target);
+  return contains(kCardTargets, gfx_target) ? std::optional(false) : std::nullopt;
 }
 
 std::optional<std::uint32_t> parse_kfd_gpu_id(std::string_view text) {
@@ -102,6 +127,10 @@ bool KfdTopology::read_nodes() {
   bool whole = true;
   for (const std::string& name : *names) {
     whole = read_node(fmt::format("{}/{}", directory, name)) && whole;
+  }
+  const auto devices = read_gpu_devices(sysfs_);
+  for (KfdGpuNode& node : nodes_) {
+    node.pci_address = address_of_device(node.pci_address, devices ? *devices : GpuDevices());
   }
   return whole;
 }

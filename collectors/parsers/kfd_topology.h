@@ -16,8 +16,7 @@ namespace apu {
 /// A GPU in KFD's topology.
 struct KfdGpuNode {
   std::uint32_t gpu_id = 0;  ///< KFD's name of the GPU, in file names and in SMI events
-  std::string pci_address;   ///< of domain and location_id; empty where they are not told. A
-                             ///< partition's node number stands in the function
+  std::string pci_address;   ///< of domain and location_id; empty where they are not told
   std::optional<std::uint32_t> render_minor;
   std::string gfx_target;  ///< "gfx1151"; empty where it is not told
 };
@@ -49,8 +48,9 @@ class KfdTopology {
   KfdTopology(FileRoot sysfs, SourceReporter sources)
       : sysfs_(std::move(sysfs)), sources_(std::move(sources)) {}
 
-  /// The nodes now. Empty without KFD. A node that the reader's device cgroup denies is left out;
-  /// what cannot be read counts as a parse error of source "kfd".
+  /// The nodes now. Empty without KFD. A partition has its device's PCI address. A node that the
+  /// reader's device cgroup denies is left out; what cannot be read counts as a parse error of
+  /// source "kfd".
   const std::vector<KfdGpuNode>& refresh();
 
  private:

@@ -48,6 +48,14 @@ bool is_kernel_thread(const PidStat& stat) {
   return (stat.flags & kKernelThread) != 0;
 }
 
+bool leader_has_ended(const PidStat& stat) {
+  return stat.state == 'Z' || stat.state == 'X' || stat.state == 'x';
+}
+
+bool has_ended(const PidStat& stat) {
+  return leader_has_ended(stat) && stat.threads <= 1;
+}
+
 Result<PidStat> parse_pid_stat(std::string_view text) {
   // The name may hold a newline, so only the last one ends the line.
   const std::string_view line = text.substr(0, text.size() - (text.ends_with('\n') ? 1 : 0));
@@ -61,6 +69,7 @@ Result<PidStat> parse_pid_stat(std::string_view text) {
   PidStat stat;
   stat.comm = std::string(line.substr(open + 2, close - open - 2));
   stat.state = fields.state();
+  stat.parent = static_cast<std::int64_t>(fields.number(4));
   stat.flags = fields.number(9);
   stat.minor_faults = fields.number(10);
   stat.major_faults = fields.number(12);

@@ -13,6 +13,7 @@ struct PidStat {
   std::int64_t pid = 0;
   std::string comm;  ///< at most 15 bytes, any bytes: may hold blanks and parentheses
   char state = '?';
+  std::int64_t parent = 0;         ///< process id
   std::uint64_t flags = 0;         ///< PF_* of include/linux/sched.h
   std::uint64_t minor_faults = 0;  ///< of all threads, ended ones too
   std::uint64_t major_faults = 0;  ///< likewise
@@ -26,6 +27,12 @@ struct PidStat {
 
 /// Whether it is a thread of the kernel: what a process calls itself proves nothing.
 bool is_kernel_thread(const PidStat& stat);
+
+/// Whether the process is a zombie, or gone. A leader that ended leaves its threads their memory.
+bool has_ended(const PidStat& stat);
+
+/// Whether its first thread has ended, whatever became of the others: /proc shows no descriptors.
+bool leader_has_ended(const PidStat& stat);
 
 /// Parses /proc/<pid>/stat, or /proc/<pid>/task/<tid>/stat.
 ///

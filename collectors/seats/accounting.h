@@ -22,11 +22,12 @@ using PoolsOfGpu = std::map<std::string, std::uint64_t>;
 struct ClientMemory {
   /// By process and GPU. A process of which a client could not be read is not in it.
   std::map<ProcessKey, std::map<std::string, PoolsOfGpu>> by_process;
-  /// By GPU: what all clients hold. Only pools of which every client is exactly known.
-  std::map<std::string, PoolsOfGpu> by_gpu;
-  /// GPUs of which a client, or its memory, is not exactly known; all, if `complete` is false.
-  std::set<std::string> uncertain;
-  bool complete = false;
+  /// Processes and GPUs of which the kernel may have left out locked objects.
+  std::set<std::pair<ProcessKey, std::string>> may_lack;
+  /// By process: clients and descriptors that could not be read.
+  std::map<ProcessKey, std::uint64_t> unread;
+  /// By GPU: what is in use beyond what clients show; only where all of them were read.
+  std::map<std::string, PoolsOfGpu> unowned;
 };
 
 /// What the collector of clients found, in these terms.
@@ -45,6 +46,8 @@ struct SeatAccount {
   std::map<std::string, SeatGpu> gpus;  ///< by PCI address
   /// GTT of its processes that its memory controller does not see, bytes: never negative.
   std::optional<std::uint64_t> divergence;
+  /// Clients, and descriptors of unknown ones, that could not be read.
+  std::optional<std::uint64_t> unread;
 };
 
 /// The newest facts of the collectors that read; nullptr where there are none.
@@ -62,7 +65,8 @@ std::map<std::string, SeatAccount> account_seats(const SeatInputs& inputs);
 std::optional<std::uint64_t> host_divergence(const SeatInputs& inputs);
 
 /// What is used of a pool and no living process's client accounts for, bytes, by GPU and pool.
-/// Absent where a client was unreadable, or may have more than was read.
+/// Absent where a client was unreadable, or may have more than was read: where the kernel leaves
+/// out locked objects, that is all but processes whose clients show as much as KFD gave them.
 std::map<std::pair<std::string, std::string>, std::uint64_t> unowned_memory(
     const SeatInputs& inputs);
 

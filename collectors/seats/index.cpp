@@ -12,6 +12,13 @@
 namespace apu {
 namespace {
 
+/// Sets where a seat is. Only the path of a process tells the container in a unit.
+void take_place(Seat& seat, const SeatPlace& place) {
+  if (seat.place.cgroup.empty() || seat.place.container_id.empty()) {
+    seat.place = place;
+  }
+}
+
 /// Start of the oldest process; of a seat without one as late as can be.
 std::uint64_t start_of(const Seat& seat) {
   return seat.processes.empty() ? std::numeric_limits<std::uint64_t>::max()
@@ -56,8 +63,10 @@ std::vector<std::string> SeatRules::default_patterns() {
 
 bool SeatRules::matches(std::string_view unit) const {
   const std::string name(unit);
+  const std::string whole = name.ends_with(".scope") ? name : name + ".service";
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return ::fnmatch(pattern.c_str(), name.c_str(), FNM_CASEFOLD) == 0;
+    return ::fnmatch(pattern.c_str(), name.c_str(), FNM_CASEFOLD) == 0 ||
+           ::fnmatch(pattern.c_str(), whole.c_str(), FNM_CASEFOLD) == 0;
   });
 }
 
@@ -69,17 +78,17 @@ SeatNamer::Candidates SeatNamer::find(const std::vector<SeatProcess>& processes,
   };
   Candidates seats;
   for (const SeatProcess& process : processes) {
-    SeatPlace place = parse_seat_place(process.cgroup);
+    const SeatPlace place = parse_seat_place(process.cgroup);
     if (process.on_gpu || (!place.unit.empty() && rules_.matches(place.unit) &&
                            place.kind != SeatKind::kLoginSession)) {
-      seats[key_of(place, process.command)].place = std::move(place);
+      take_place(seats[key_of(place, process.command)], place);
     }
   }
   for (const std::string& path : units) {
-    SeatPlace place = parse_seat_place(path);
+    const SeatPlace place = parse_seat_place(path);
     if (place.cgroup == path && !place.unit.empty() && rules_.matches(place.unit) &&
         place.kind != SeatKind::kLoginSession && path.ends_with(".service")) {
-      seats[key_of(place, {})].place = std::move(place);
+      take_place(seats[key_of(place, {})], place);
     }
   }
   for (const SeatProcess& process : processes) {

@@ -53,7 +53,8 @@ void keep_only(const SeatIndex& index, std::map<std::string, Value>& map) {
 
 /// Which units are seats even without a process, and how many seats there may be.
 struct SeatRules {
-  std::vector<std::string> patterns;  ///< shell patterns over units' names; case does not matter
+  /// Shell patterns over units' names, with or without ".service"; case does not matter.
+  std::vector<std::string> patterns;
   size_t max = 64;
 
   /// Units of the model servers that are common.

@@ -46,19 +46,24 @@ bool take_suffix(std::string_view& text, std::string_view suffix) {
   return true;
 }
 
-/// "docker-ID.scope", "cri-containerd-ID.scope", "crio-ID", "libpod-ID.scope/container", "ID".
+/// "docker-ID.scope", "cri-containerd-ID.scope", "crio-ID", "libpod-ID.scope/container", "ID";
+/// "kubepods-POD.slice:cri-containerd:ID", which containerd makes of systemd's names without
+/// systemd.
 std::string_view container_id_of(std::string_view part) {
   take_suffix(part, ".scope");
   if (part.size() < kContainerIdLength) {
     return {};
   }
   const std::string_view id = part.substr(part.size() - kContainerIdLength);
-  const bool whole = part.size() == kContainerIdLength || part[part.size() - id.size() - 1] == '-';
-  return whole && std::all_of(id.begin(), id.end(), is_hex) ? id : std::string_view();
+  const char before = part.size() == kContainerIdLength ? '-' : part[part.size() - id.size() - 1];
+  return (before == '-' || before == ':') && std::all_of(id.begin(), id.end(), is_hex)
+             ? id
+             : std::string_view();
 }
 
 /// "kubepods-besteffort-pod1111_2222.slice", "pod1111-2222": the pod's uid with dashes.
 std::string pod_uid_of(std::string_view part) {
+  part = part.substr(0, part.find(':'));
   take_suffix(part, ".slice");
   const size_t pod = part.rfind("pod");
   if (pod == std::string_view::npos || (pod > 0 && part[pod - 1] != '-')) {
@@ -75,6 +80,34 @@ std::string pod_uid_of(std::string_view part) {
 /// The id in "user@1000.service", "user-1000.slice".
 std::string_view user_of(std::string_view part, std::string_view before, std::string_view after) {
   return consume(part, before) && take_suffix(part, after) ? part : std::string_view();
+}
+
+/// Whether a unit and not a container is what an operator knows: Podman with the unit's own cgroup
+/// (Quadlet) puts the container's processes beside its monitor.
+bool is_payload(std::string_view part) {
+  return part.starts_with("libpod-payload-");
+}
+
+/// Takes the outermost unit of a path, which is the seat unless a container is found.
+void take_unit(SeatPlace& place, std::string_view name, std::string_view cgroup) {
+  const bool session = name.starts_with("session-") && name.ends_with(".scope") &&
+                       !place.user.empty() && place.kind != SeatKind::kUserUnit;
+  place.kind = session                             ? SeatKind::kLoginSession
+               : place.kind == SeatKind::kUserUnit ? SeatKind::kUserUnit
+                                                   : SeatKind::kSystemUnit;
+  place.unit = unescape_unit(without_service(name));
+  place.cgroup = cgroup;
+}
+
+/// Takes a container: of several that hold each other the innermost is the seat.
+void take_container(SeatPlace& place, std::string_view name, std::string_view id,
+                    std::string_view cgroup) {
+  place.container_id = id;
+  if (place.unit.empty() || !is_payload(name)) {
+    place.kind = SeatKind::kContainer;
+    place.unit.clear();
+    place.cgroup = cgroup;
+  }
 }
 
 }  // namespace
@@ -128,33 +161,30 @@ std::string SeatPlace::name(std::string_view command) const {
 SeatPlace parse_seat_place(std::string_view path) {
   SeatPlace place;
   place.cgroup = path;
+  bool placed = false;
   for (const Part& part : parts_of(path)) {
     const std::string_view name = part.name;
     if (std::string uid = pod_uid_of(name); !uid.empty()) {
       place.pod_uid = std::move(uid);
-    } else if (const auto id = container_id_of(name); !id.empty()) {
-      place.kind = SeatKind::kContainer;
-      place.container_id = id;
-      place.cgroup = path.substr(0, part.end);
-      return place;
+    }
+    if (const auto id = container_id_of(name); !id.empty()) {
+      take_container(place, name, id, path.substr(0, part.end));
+      placed = true;
+    } else if (placed) {
+      continue;  // a unit or a container that parts itself is one seat
     } else if (const auto slice = user_of(name, "user-", ".slice"); !slice.empty()) {
       place.user = slice;
     } else if (const auto manager = user_of(name, "user@", ".service"); !manager.empty()) {
       place.user = manager;
       place.kind = SeatKind::kUserUnit;
     } else if (name.ends_with(".service") || name.ends_with(".scope")) {
-      const bool session = name.starts_with("session-") && name.ends_with(".scope") &&
-                           !place.user.empty() && place.kind != SeatKind::kUserUnit;
-      place.kind = session                             ? SeatKind::kLoginSession
-                   : place.kind == SeatKind::kUserUnit ? SeatKind::kUserUnit
-                                                       : SeatKind::kSystemUnit;
-      place.unit = unescape_unit(without_service(name));
-      place.cgroup = path.substr(0, part.end);
-      return place;
+      take_unit(place, name, path.substr(0, part.end));
+      placed = true;
     }
   }
-  // A process in a slice itself, or a manager's own.
-  place.kind = SeatKind::kOther;
+  if (!placed) {  // a process in a slice itself, or a manager's own
+    place.kind = SeatKind::kOther;
+  }
   return place;
 }
 

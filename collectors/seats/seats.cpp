@@ -22,6 +22,10 @@ constexpr MetricInfo kGpuMemory{
     "apu_seat_gpu_memory_bytes", MetricType::Gauge, "seat,gpu,pool",
     "Memory that the seat's clients hold on the GPU: vram or gtt; absent in a pass in which one "
     "could not be read (/proc/PID/fdinfo)"};
+constexpr MetricInfo kClientsUnread{
+    "apu_seat_gpu_clients_unread", MetricType::Gauge, "seat",
+    "GPU clients of the seat, and descriptors of unknown ones, that could not be read; its GPU "
+    "memory is absent then (/proc/PID/fdinfo)"};
 constexpr MetricInfo kAllocated{
     "apu_seat_kfd_allocated_bytes", MetricType::Gauge, "seat,gpu",
     "What the seat allocated by hipMalloc, wherever it was placed (/sys/class/kfd/kfd/proc/PID/"
@@ -42,20 +46,21 @@ constexpr MetricInfo kHostDivergence{
     "GTT in use on all GPUs that no memory cgroup is charged for (mem_info_gtt_used, memory.stat)"};
 constexpr MetricInfo kUnowned{
     "apu_gpu_memory_unowned_bytes", MetricType::Gauge, "gpu,pool",
-    "GPU memory in use that no client of a living process accounts for; absent where a client "
-    "could not be read whole (mem_info_*_used, /proc/PID/fdinfo)"};
+    "GPU memory in use that no client of a living process accounts for; absent where that cannot "
+    "be told: a process is hidden, a client could not be read, or the kernel may have left out "
+    "some "
+    "of it (mem_info_*_used, /proc/PID/fdinfo)"};
 constexpr MetricInfo kState{
     "apu_seat_state", MetricType::Gauge, "seat,state",
     "1 for what the seat does, 0 for the other states: down, thrashing, blocked, stalled, "
-    "spinning, "
-    "io_starved, loading, computing, idle (/proc/PID/task, kernel log, evicted_ms)"};
+    "spinning, io_starved, loading, computing, idle (/proc/PID/task, kernel log, evicted_ms)"};
 constexpr MetricInfo kStateSeconds{
     "apu_seat_state_seconds_total", MetricType::Counter, "seat,state",
     "Time that the seat spent in each state since it was first seen (/proc/PID/task, kernel log, "
     "evicted_ms)"};
-constexpr std::array kMetrics{kState,      kStateSeconds,   kInfo,    kProcesses,
-                              kGpuMemory,  kAllocated,      kEvicted, kQueues,
-                              kDivergence, kHostDivergence, kUnowned};
+constexpr std::array kMetrics{kState,         kStateSeconds, kInfo,           kProcesses,
+                              kClientsUnread, kGpuMemory,    kAllocated,      kEvicted,
+                              kQueues,        kDivergence,   kHostDivergence, kUnowned};
 
 std::uint64_t gpu_bytes(const ClientMemory* clients, const ProcessKey& process) {
   std::uint64_t sum = 0;
@@ -153,6 +158,7 @@ class SeatsCollector : public Collector {
         metrics.set(kQueues, {seat.name, gpu, "sdma"}, static_cast<double>(sums.queues->sdma));
       }
     }
+    metrics.set(kClientsUnread, {seat.name}, account.unread);
     metrics.set(kDivergence, {seat.name}, account.divergence);
   }
 

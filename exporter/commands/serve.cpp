@@ -49,6 +49,16 @@ void wait_for_stop_signal() {
   log::info("Stopping", {{"signal", std::to_string(signal)}});
 }
 
+/// Lets those that take the facts of others look again as soon as there are some: a page that is
+/// asked for soon after the start has them then.
+void pass_derived_once_ready(const std::shared_ptr<Runner>& runner) {
+  constexpr std::chrono::seconds kWait{10};
+  start_detached_thread("first-passes", [runner, kWait] {
+    runner->wait_ready(kWait);
+    runner->pass_derived(kWait);
+  });
+}
+
 /// Plays on a thread that nobody waits for. Null if there is nothing to replay.
 std::shared_ptr<Replay> start_replay(Exporter& exporter) {
   if (!exporter.replay) {
@@ -84,6 +94,7 @@ Outcome serve(const Options& options, std::span<const CollectorSpec> known) {
     return failed(server.error());
   }
   exporter->runner->start();
+  pass_derived_once_ready(exporter->runner);
   const std::shared_ptr<Replay> replay = start_replay(*exporter);
   log_start(options, **server);
   wait_for_stop_signal();

@@ -13,7 +13,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +72,7 @@ class Host {
         fdinfo_files.push_back(root_ / fmt::format("{}/fdinfo/{}", pid, 20 + n));
       }
       if (i < kHolders) {
-        kfd.insert(pid);
+        kfd[pid] = {pid, static_cast<std::uint64_t>(pid)};
         stat_files.push_back(root_ / fmt::format("{}/stat", pid));
       }
     }
@@ -88,7 +87,7 @@ class Host {
 
   std::vector<std::string> fdinfo_files;
   std::vector<std::string> stat_files;
-  std::set<std::int64_t> kfd;
+  apu::GpuHolders::KfdProcesses kfd;
 
  private:
   void write(const std::string& relative, const std::string& text) const {
@@ -184,12 +183,13 @@ void pass(benchmark::State& state, bool sweep, bool lock_free, int clients) {
   apu::ClientReader reader(procfs,
                            apu::SourceReporter(std::make_shared<apu::SourceBoard>(), "bench"), {});
   apu::Attribution attribution;
-  (void)holders.update(host.kfd, true);
-  (void)reader.read(holders, true);
+  const apu::DrmMinors minors;
+  (void)holders.update(host.kfd, minors, true);
+  (void)reader.read(holders);
   const auto action = [&] {
-    (void)holders.update(host.kfd, sweep);
-    const auto readings = reader.read(holders, sweep);
-    const auto facts = attribution.attribute(holders.all(), readings, false);
+    (void)holders.update(host.kfd, minors, sweep);
+    const auto readings = reader.read(holders);
+    const auto facts = attribution.attribute(holders.all(), readings, {}, true);
     if (facts.unread != 0 ||
         facts.gpus.at("0000:c5:00.0").clients != static_cast<unsigned>(kHolders * clients)) {
       state.SkipWithError("not what is there");
@@ -206,13 +206,13 @@ void register_all() {
         ->Unit(benchmark::kMicrosecond);
   };
   add("pass/floor", floor_of_a_pass);
-  add("pass/direct/10_clients", pass, false, true, 10);
-  add("pass/guarded/10_clients", pass, false, false, 10);
-  add("pass/direct/2_clients", pass, false, true, 2);
-  add("pass/guarded/2_clients", pass, false, false, 2);
+  add("pass/new_layout/10_clients", pass, false, true, 10);
+  add("pass/old_layout/10_clients", pass, false, false, 10);
+  add("pass/new_layout/2_clients", pass, false, true, 2);
+  add("pass/old_layout/2_clients", pass, false, false, 2);
   add("sweep/floor", floor_of_a_sweep);
-  add("sweep/direct/10_clients", pass, true, true, 10);
-  add("sweep/guarded/10_clients", pass, true, false, 10);
+  add("sweep/new_layout/10_clients", pass, true, true, 10);
+  add("sweep/old_layout/10_clients", pass, true, false, 10);
 }
 
 }  // namespace

@@ -72,6 +72,17 @@ TEST(KfdOrphans, AStrangerWithThePidChangesNothing) {
   EXPECT_FALSE(processes[0].start_ticks);
 }
 
+TEST(KfdOrphans, AnotherStartIsAStrangers) {
+  KfdOrphans orphans;
+  std::vector<KfdProcess> processes{process_in(KfdProcessState::kAlive)};
+  orphans.update(from_unix_seconds(1000), processes);
+  processes = {process_in(KfdProcessState::kAlive)};
+  processes[0].start_ticks = 6;
+  orphans.update(from_unix_seconds(1015), processes);
+  EXPECT_EQ(processes[0].state, KfdProcessState::kOrphan);
+  EXPECT_FALSE(processes[0].start_ticks);
+}
+
 TEST(KfdOrphans, EntryThatGoesIsForgotten) {
   KfdOrphans orphans;
   const TimePoint start = from_unix_seconds(1000);
@@ -200,6 +211,30 @@ TEST_F(KfdCollectorTest, ContextsOfAProcessAddUp) {
   EXPECT_EQ(process.gpus.at(0).vram_bytes, 1073741848U);
   EXPECT_EQ(process.gpus.at(0).evicted_ms, 9U);
   EXPECT_EQ(process.gpus.at(0).queues->sdma, 1U);
+}
+
+TEST_F(KfdCollectorTest, EvictedTimeOfAContextOutlivesIt) {
+  tree_.write(kEntry + "/stats_29772/evicted_ms", "1000\n");
+  tree_.write(kEntry + "/context_1/stats_29772/evicted_ms", "500000\n");
+  EXPECT_EQ(process().gpus.at(0).evicted_ms, 501000U);
+  tree_.remove(kEntry + "/context_1");
+  tree_.write(kEntry + "/stats_29772/evicted_ms", "1500\n");
+  EXPECT_EQ(process().gpus.at(0).evicted_ms, 501500U);
+  tree_.remove(kEntry);
+  EXPECT_TRUE(collect().processes.empty());
+  tree_.write(kEntry + "/stats_29772/evicted_ms", "3\n");
+  EXPECT_EQ(process().gpus.at(0).evicted_ms, 3U);
+}
+
+TEST_F(KfdCollectorTest, SumWithoutADamagedContextIsAbsent) {
+  tree_.write(kEntry + "/context_1/vram_29772", "18446744073709551000\n");
+  EXPECT_FALSE(process().gpus.at(0).vram_bytes);
+}
+
+TEST_F(KfdCollectorTest, PartitionsHaveTheAddressOfTheirDevice) {
+  add_card(tree_, 0, "0000:c5:00.0");
+  add_kfd_node(tree_, 1, 29772, "domain 0\nlocation_id 50433\n");  // partition 1
+  EXPECT_EQ(process().gpus.at(0).gpu, "0000:c5:00.0");
 }
 
 TEST_F(KfdCollectorTest, FilesThatCanHangAreNotOpened) {

@@ -88,7 +88,8 @@ class RightUse(unittest.TestCase):
         for part in ("1.02/s", "llama-26b", "What to do", "free memory first", "never finish"):
             self.assertIn(part, done.stdout.replace("\n", " "))
         with apu.Exporter(thrash) as exporter:
-            self.assertEqual(exporter.get("/triage").text.splitlines()[0], lines[0])
+            apu.wait_for(lambda: exporter.get("/triage").text.startswith(lines[0] + "\n"),
+                         "the same answer by the server")
             report = json.loads(exporter.get("/triage?format=json").text)
         self.assertEqual(report["judgement"]["verdict"], "kfd_thrash")
 

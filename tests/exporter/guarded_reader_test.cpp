@@ -211,7 +211,22 @@ TEST_F(GuardedReaderTest, ACallIsBoundedHoweverManyHang) {
   settings_.call_wait = milliseconds(300);
   GuardedReader reader = make();
   EXPECT_LT(time_of([&] { (void)reader.read(files); }), milliseconds(3000));
-  EXPECT_LE(*timeouts(), 4);
+  EXPECT_LE(*timeouts(), 9);  // one of 100 ms, the others of 25
+}
+
+TEST_F(GuardedReaderTest, OnceOneHasHungOthersAreWaitedForAQuarterAsLong) {
+  std::vector<GuardedFile> files;
+  for (int i = 0; i < 6; ++i) {
+    tree_.make_fifo(std::to_string(i));
+    files.push_back(file(std::to_string(i), i));
+  }
+  tree_.write("last", "a");
+  files.push_back(file("last", 99));
+  settings_.file_wait = milliseconds(200);
+  settings_.call_wait = milliseconds(1000);
+  GuardedReader reader = make();
+  EXPECT_EQ(*reader.read(files).back(), "a");
+  EXPECT_EQ(timeouts(), 6);
 }
 
 TEST_F(GuardedReaderTest, AHelperThatIsKilledIsReplaced) {

@@ -25,6 +25,14 @@ def gtt(gpu):
     return f'apu_gpu_client_memory_bytes{{gpu="{gpu}",pool="gtt"}}'
 
 
+def new_fdinfo(client, gtt_kib, gpu=OLD):
+    """As kernels print it that keep sums."""
+    return (f"pos:\t0\nflags:\t02100002\nmnt_id:\t27\nino:\t614\ndrm-driver:\tamdgpu\ndrm-client-id:\t{client}\n"
+            f"drm-pdev:\t{gpu}\npasid:\t32771\ndrm-total-vram:\t64 KiB\ndrm-shared-vram:\t0\n"
+            f"drm-resident-vram:\t64 KiB\ndrm-total-gtt:\t{gtt_kib} KiB\ndrm-resident-gtt:\t{gtt_kib} KiB\n"
+            f"drm-memory-vram:\t64 KiB\ndrm-memory-gtt:\t{gtt_kib} KiB\n")
+
+
 def fdinfo(client, gtt_kib, gpu=OLD):
     """As kernels print it that take locks for it."""
     return (f"pos:\t0\nflags:\t02100002\nmnt_id:\t27\nino:\t614\ndrm-driver:\tamdgpu\ndrm-client-id:\t{client}\n"
@@ -35,8 +43,11 @@ def fdinfo(client, gtt_kib, gpu=OLD):
 class FakeProcesses:
     """Processes below host/proc."""
 
-    def __init__(self, host):
+    def __init__(self, host, layout=fdinfo):
         self.proc = host / "proc"
+        self.layout = layout
+        (self.proc / "2").mkdir(exist_ok=True)
+        (self.proc / "2/stat").write_text("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 2 0 0 0\n")
 
     def add(self, pid, client, gtt_kib, gpu=OLD, node="renderD128"):
         directory = self.proc / str(pid)
@@ -49,7 +60,7 @@ class FakeProcesses:
 
     def say(self, pid, client, gtt_kib, gpu=OLD):
         new = self.proc / str(pid) / "fdinfo" / "new"
-        new.write_text(fdinfo(client, gtt_kib, gpu))
+        new.write_text(self.layout(client, gtt_kib, gpu))
         os.replace(new, new.with_name("7"))
 
     def hang(self, pid):
@@ -143,6 +154,42 @@ class Hanging(unittest.TestCase):
                 exporter.process.kill()
                 exporter.process.wait()
                 apu.wait_for(lambda: is_gone(reader), "the reader ends")
+
+    def test_one_seat_of_many_on_a_kernel_without_locks(self):
+        """That the others' files tell of no lock makes the one that hangs no safer to read."""
+        with apu.fixture_copy("no_psi") as host:
+            processes = FakeProcesses(host, new_fdinfo)
+            groups = host / "sys/fs/cgroup"
+            groups.mkdir(parents=True, exist_ok=True)
+            (groups / "cgroup.controllers").write_text("memory\n")
+            (groups / "memory.stat").write_text("anon 1\n")
+            for pid in range(100, 106):
+                processes.add(pid, pid, 10)
+                (host / f"proc/{pid}/cgroup").write_text(f"0::/system.slice/seat{pid}.service\n")
+                unit = groups / f"system.slice/seat{pid}.service"
+                unit.mkdir(parents=True)
+                (unit / "cgroup.procs").write_text(f"{pid}\n")
+            processes.hang(103)
+            seats = ("--collector.cgroup", "--collector.cgroup.period=200ms", "--collector.seats",
+                     "--collector.seats.period=200ms")
+            with apu.Exporter(f"--path.rootfs={host}", *ALONE, *seats) as exporter:
+                exporter.wait_sample(TIMEOUTS, lambda value: value == 1)
+                for gtt_kib in (20, 30, 40):
+                    for pid in (100, 101, 102, 104, 105):
+                        processes.say(pid, pid, gtt_kib)
+                    for pid in (100, 101, 102, 104, 105):
+                        exporter.wait_sample(
+                            f'apu_seat_gpu_memory_bytes{{seat="seat{pid}",gpu="{OLD}",pool="gtt"}}',
+                            lambda value, k=gtt_kib: value == k * 1024, "the others are fresh")
+                samples = exporter.samples()
+                self.assertEqual(samples['apu_seat_gpu_clients_unread{seat="seat103"}'], 1)
+                self.assertEqual(samples['apu_seat_gpu_clients_unread{seat="seat100"}'], 0)
+                self.assertNotIn(f'apu_seat_gpu_memory_bytes{{seat="seat103",gpu="{OLD}",pool="gtt"}}', samples)
+                self.assertEqual(samples[BLOCKED], 1)
+                self.assertEqual(samples[TIMEOUTS], 1)
+                named = [line for line in exporter.log if "does not answer" in line]
+                self.assertEqual(len(named), 1, exporter.log)
+                self.assertIn("/proc/103/fdinfo/7", named[0])
 
     @unittest.skipUnless(HANGFS and os.access("/dev/fuse", os.W_OK) and os.geteuid() == 0,
                          "needs hangfs, root and /dev/fuse")

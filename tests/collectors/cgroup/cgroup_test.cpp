@@ -1,6 +1,7 @@
 #include "collectors/cgroup/cgroup.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 
@@ -18,6 +19,8 @@ class CgroupTest : public ::testing::Test {
   CgroupTest() : host_(tree_.path()) {
     tree_.write("sys/fs/cgroup/cgroup.controllers", "cpu io memory pids\n");
     tree_.write("proc/1/cgroup", "0::/init.scope\n");
+    tree_.write("proc/2/stat",
+                "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 2 0 0 0\n");
     add_cgroup("/system.slice", 9'000, 4'000, "max");
     add_cgroup(kUnit, 6'000, 5'000, "8000");
     add_cgroup("/system.slice/other.service", 3'000, 0, "max");
@@ -126,6 +129,91 @@ TEST_F(CgroupTest, DamagedValuesAreCountedAndAbsent) {
   EXPECT_EQ(host_.parse_errors("cgroup2"), 1);
 }
 
+TEST_F(CgroupTest, NumbersThatFellBelowZeroAreCountedAndAbsent) {
+  const std::string unit = std::string("sys/fs/cgroup") + kUnit;
+  tree_.write(unit + "/memory.current", "18446744073709547520\n");
+  tree_.write(unit + "/memory.swap.current", "18446744073709551615\n");
+  tree_.write(unit + "/memory.stat", "anon 1\nfile 18446744073709547520\n");
+  const Families families = collect();
+  for (const char* name : {"current", "swap", "file"}) {
+    EXPECT_FALSE(has_family(families, "apu_seat_memcg_" + std::string(name) + "_bytes")) << name;
+  }
+  EXPECT_EQ(host_.parse_errors("cgroup2"), 3);
+}
+
+TEST_F(CgroupTest, NumbersThatWereCutAreCountedAndAbsent) {
+  const std::string unit = std::string("sys/fs/cgroup") + kUnit;
+  tree_.write(unit + "/memory.current", "60");
+  tree_.write(unit + "/memory.stat", "anon 1\nfile 25");
+  const Families families = collect();
+  EXPECT_FALSE(has_family(families, "apu_seat_memcg_current_bytes"));
+  EXPECT_FALSE(has_family(families, "apu_seat_memcg_file_bytes"));
+  EXPECT_EQ(host_.parse_errors("cgroup2"), 2);
+}
+
+TEST_F(CgroupTest, ChargesForGpuPagesAreToldByTheKeys) {
+  const auto facts = [&] {
+    const auto snapshot = make_cgroup_collector(host_.context("cgroup"))->collect();
+    return std::any_cast<CgroupFacts>(snapshot->facts);
+  };
+  EXPECT_FALSE(facts().charges_gpu);  // the root has no memory.stat
+  tree_.write("sys/fs/cgroup/memory.stat", "anon 1\n");
+  EXPECT_EQ(facts().charges_gpu, false);
+  tree_.write("sys/fs/cgroup/memory.stat", "anon 1\ngpu_active 5\n");
+  EXPECT_EQ(facts().charges_gpu, true);
+  EXPECT_EQ(facts().gpu_charged, 5U);
+  tree_.write("sys/fs/cgroup/memory.stat", "");
+  EXPECT_FALSE(facts().charges_gpu);
+}
+
+TEST_F(CgroupTest, FileThatIsDeniedMakesTheSourceUnavailable) {
+  tree_.remove(std::string("sys/fs/cgroup") + kUnit + "/memory.stat");
+  tree_.make_unreadable(std::string("sys/fs/cgroup") + kUnit + "/memory.stat");
+  EXPECT_TRUE(value_of(collect(), R"(apu_seat_memcg_current_bytes{seat="llama"})"));
+  EXPECT_EQ(
+      host_.source(R"(apu_source_unavailable_info{source="cgroup2",reason="permission_denied"})"),
+      1);
+}
+
+TEST_F(CgroupTest, WhereProcessesAreHiddenIdsOfKfdAreOthers) {
+  add_process(42, "/system.slice/other.service");
+  tree_.write("sys/class/kfd/kfd/proc/42/pasid", "0\n");
+  EXPECT_EQ(value_of(collect(), "apu_seats"), 2);
+  tree_.remove("proc/2");
+  EXPECT_EQ(value_of(collect(), "apu_seats"), 1);  // the unit, by its name
+}
+
+TEST_F(CgroupTest, TheDeadAreNoSeats) {
+  tree_.write("proc/42/cgroup", "0::/system.slice/other.service\n");
+  tree_.write("proc/42/stat", "42 (x) Z 1 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 1 0 7 0 0 1 0 0 0 0\n");
+  tree_.write("sys/class/kfd/kfd/proc/42/pasid", "0\n");
+  EXPECT_EQ(value_of(collect(), "apu_seats"), 1);
+}
+
+TEST_F(CgroupTest, OthersInOurCgroupMayBeASeatButWeAreNone) {
+  host_.roots.rootfs = "/";
+  host_.roots.procfs = tree_.path() / "proc";
+  host_.roots.sysfs = tree_.path() / "sys";
+  host_.roots.cgroupfs = tree_.path() / "sys/fs/cgroup";
+  const std::string scope = "/user.slice/user-1000.slice/session-3.scope";
+  const int own = ::getpid();
+  add_process(own, scope, "apu_exporter");
+  add_process(42, scope);
+  add_process(43, scope, "apu-reader");
+  tree_.write("proc/43/stat", "43 (apu-reader) S " + std::to_string(own) +
+                                  " 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 1 0 430 0 0 1 0 0 0 0\n");
+  for (const int pid : {own, 42, 43}) {
+    tree_.write("sys/class/kfd/kfd/proc/" + std::to_string(pid) + "/pasid", "0\n");
+  }
+  tree_.write("proc/self/cgroup", "0::" + scope + "\n");
+  const auto snapshot = make_cgroup_collector(host_.context("cgroup"))->collect();
+  const auto& index = *std::any_cast<CgroupFacts>(snapshot->facts).index;
+  ASSERT_EQ(index.seats.size(), 2U);
+  EXPECT_EQ(index.seats[0].name, "1000/llama-server");
+  EXPECT_EQ(index.seats[0].processes.size(), 1U);
+  EXPECT_EQ(index.seats[1].name, "llama");
+}
+
 TEST_F(CgroupTest, HybridHierarchyIsUnsupportedAndNotZero) {
   tree_.write("sys/fs/cgroup/cgroup.controllers", "hugetlb\n");
   EXPECT_FALSE(make_cgroup_collector(host_.context("cgroup"))->collect());
@@ -148,6 +236,18 @@ TEST_F(CgroupTest, PathsOfAPrivateNamespaceAreResolved) {
     tree_.write("proc/41/cgroup", path);
     EXPECT_EQ(value_of(collect(), R"(apu_seat_memcg_current_bytes{seat="llama"})"), 6000) << path;
   }
+}
+
+TEST_F(CgroupTest, OfCgroupsThatAPathMayMeanItIsTheOneWithTheProcess) {
+  tree_.write("proc/1/cgroup", "0::/../../init.scope\n");
+  add_cgroup("/user.slice/llama.service", 1, 0, "max");
+  tree_.write("sys/fs/cgroup/user.slice/llama.service/cgroup.procs", "41\n");
+  tree_.write("proc/41/cgroup", "0::/../llama.service\n");
+  const auto snapshot = make_cgroup_collector(host_.context("cgroup"))->collect();
+  const auto& index = *std::any_cast<CgroupFacts>(snapshot->facts).index;
+  const Seat* const seat = index.find({41, 410});
+  ASSERT_NE(seat, nullptr);
+  EXPECT_EQ(seat->place.cgroup, "/user.slice/llama.service");
 }
 
 TEST_F(CgroupTest, PathOfPidOneIsReadAgainUntilItIsKnown) {
@@ -203,6 +303,21 @@ TEST(CgroupMount, IsTheFirstUnifiedOne) {
   EXPECT_EQ(mount->mount_point, "/sys/fs/cgroup/unified");
   EXPECT_FALSE(mount->recursive_protection);
   EXPECT_FALSE(parse_cgroup_mount("garbage\n - \n1 2 3 - cgroup2\n"));
+}
+
+TEST(CgroupMount, IsThatOfTheWholeHierarchy) {
+  const auto mount = parse_cgroup_mount(
+      "30 24 0:27 /foo /var/lib/x/cg rw - cgroup2 cgroup2 rw\n"
+      "31 24 0:27 / /mnt/my\\040cg rw - cgroup2 cgroup2 rw,memory_recursiveprot\n");
+  ASSERT_TRUE(mount);
+  EXPECT_EQ(mount->mount_point, "/mnt/my cg");
+  EXPECT_TRUE(mount->recursive_protection);
+  EXPECT_EQ(parse_cgroup_mount("30 24 0:27 /foo /cg rw - cgroup2 c rw\n")->mount_point, "/cg");
+}
+
+TEST(CgroupMount, TellsTheMemoryControllerOfV1) {
+  EXPECT_TRUE(has_v1_memory("32 30 0:28 / /dev/memcg rw - cgroup cgroup rw,cpu,memory\n"));
+  EXPECT_FALSE(has_v1_memory("32 30 0:28 / /x rw - cgroup2 cgroup2 rw,memory_recursiveprot\n"));
 }
 
 /// A host whose unit has the memory.events of a recorded one.

@@ -11,6 +11,7 @@
 #include "collectors/gpu_clients/client_reader.h"
 #include "tests/support/collector_files.h"
 #include "tests/support/collector_host.h"
+#include "tests/support/gpu_tree.h"
 #include "tests/support/temp_tree.h"
 
 namespace apu {
@@ -47,17 +48,18 @@ std::string old_layout(std::uint64_t id, std::uint64_t vram_kib, std::uint64_t g
 class GpuClientsTest : public testing::Test {
  protected:
   GpuClientsTest() {
-    tree_.write("proc/meminfo", "");
+    tree_.write("proc/2/stat",
+                "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 2 0 0 0\n");
     settings_.sweep_every = hours(1);
     settings_.reader.file_wait = milliseconds(150);
   }
 
   void process(int pid, const std::string& comm, bool kfd = false, int start = 1000,
-               char state = 'S') {
+               char state = 'S', int threads = 1) {
     tree_.write(
         fmt::format("proc/{}/stat", pid),
-        fmt::format("{0} ({1}) {3} 1 {0} {0} 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 {2} 0 0 0\n",
-                    pid, comm, start, state));
+        fmt::format("{0} ({1}) {3} 1 {0} {0} 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 {4} 0 {2} 0 0 0\n",
+                    pid, comm, start, state, threads));
     tree_.remove(fmt::format("proc/{}/fd/0", pid));
     tree_.link(fmt::format("proc/{}/fd/0", pid), "/dev/null");
     if (kfd) {
@@ -79,6 +81,18 @@ class GpuClientsTest : public testing::Test {
   void hang(int pid, int number) {
     tree_.remove(fmt::format("proc/{}/fdinfo/{}", pid, number));
     tree_.make_fifo(fmt::format("proc/{}/fdinfo/{}", pid, number));
+  }
+
+  /// What the driver says is in use, and the GPU in sysfs.
+  void use(std::uint64_t gtt_kib, std::uint64_t vram_kib = 0) {
+    if (gpu_.empty()) {
+      gpu_ = add_card(tree_, 0, kGpu);
+    }
+    const auto write = [&](const std::string& pool, std::uint64_t kib) {
+      tree_.write(gpu_ + "/mem_info_" + pool + "_used", fmt::format("{}\n", kib * kKib));
+    };
+    write("gtt", gtt_kib);
+    write("vram", vram_kib);
   }
 
   void close(int pid, int number) {
@@ -125,7 +139,11 @@ class GpuClientsTest : public testing::Test {
   GpuClientsSettings settings_;
   std::unique_ptr<Collector> collector_;
   Families families_;
+  std::string gpu_;
 };
+
+constexpr std::uint64_t kGib = 1024 * 1024;  // in KiB
+constexpr const char* kSilence = "pos:\t0\nflags:\t02\nmnt_id:\t27\nino:\t614\n";
 
 const GpuProcess* find(const GpuClientsFacts& facts, std::int64_t pid) {
   const auto found = std::find_if(facts.processes.begin(), facts.processes.end(),
@@ -166,7 +184,7 @@ TEST_F(GpuClientsTest, EachLayoutIsRead) {
     ASSERT_EQ(found.clients.size(), 1U);
     EXPECT_EQ(found.clients[0].key, (ClientKey{kGpu, 31}));
     EXPECT_EQ(found.clients[0].memory, (PoolBytes{5348 * kKib, 25258000 * kKib}));
-    EXPECT_TRUE(found.clients[0].exact);
+    EXPECT_EQ(found.clients[0].exact, layout == new_layout);  // else objects may be left out
     EXPECT_EQ(gtt(), 25864192000.0);
     EXPECT_EQ(value("apu_gpu_client_memory_bytes{gpu=\"0000:c5:00.0\",pool=\"vram\"}"), 5476352.0);
     EXPECT_EQ(value("apu_gpu_clients{gpu=\"0000:c5:00.0\"}"), 1);
@@ -364,7 +382,8 @@ TEST_F(GpuClientsTest, ABlockThatGoesMissingIsNotADropToZero) {
   EXPECT_EQ(gtt(), 100.0 * kKib);
 }
 
-TEST_F(GpuClientsTest, AnUnknownClientOfAProcessOfKfdMakesAllSumsUnknown) {
+TEST_F(GpuClientsTest, AnUnknownClientMakesAllSumsUnknown) {
+  use(100);
   process(300, "a", true);
   process(301, "b", true);
   descriptor(300, 7, read_file(case_path("70-fdinfo-block-missing/proc/300/fdinfo/7")));
@@ -376,15 +395,40 @@ TEST_F(GpuClientsTest, AnUnknownClientOfAProcessOfKfdMakesAllSumsUnknown) {
   EXPECT_EQ(find(facts, 301)->clients[0].memory.gtt, 100 * kKib);
 }
 
-TEST_F(GpuClientsTest, WhereObjectsAreSkippedAFallNeedsTwoPasses) {
+TEST_F(GpuClientsTest, WhereObjectsAreSkippedWhatIsStillInUseIsStillHeld) {
   process(300, "a", true);
-  descriptor(300, 7, old_layout(5, 8, 100));
-  EXPECT_TRUE(pass().gpus.at(kGpu).exact);
-  fdinfo(300, 7, old_layout(5, 8, 60));
+  descriptor(300, 7, old_layout(5, 8, 40 * kGib));
+  use(40 * kGib, 8);
   EXPECT_FALSE(pass().gpus.at(kGpu).exact);
-  EXPECT_EQ(gtt(), 100.0 * kKib);
-  EXPECT_TRUE(pass().gpus.at(kGpu).exact);
-  EXPECT_EQ(gtt(), 60.0 * kKib);
+  fdinfo(300, 7, old_layout(5, 8, 8));
+  for (int i = 0; i < 3; ++i) {
+    const auto facts = pass();
+    EXPECT_EQ(facts.gpus.at(kGpu).memory.gtt, 40 * kGib * kKib);
+    EXPECT_EQ(facts.unowned.at(kGpu).gtt, 0U);
+  }
+  fdinfo(300, 7, old_layout(5, 8, 40 * kGib));
+  EXPECT_EQ(pass().gpus.at(kGpu).memory.gtt, 40 * kGib * kKib);
+}
+
+TEST_F(GpuClientsTest, WhereObjectsAreSkippedAFallIsAsLargeAsThatOfMemoryInUse) {
+  process(300, "a", true);
+  process(301, "b", true);
+  descriptor(300, 7, old_layout(5, 0, 40 * kGib));
+  descriptor(301, 7, old_layout(6, 0, 20 * kGib));
+  use(65 * kGib);
+  EXPECT_EQ(pass().unowned.at(kGpu).gtt, 5 * kGib * kKib);
+  fdinfo(300, 7, old_layout(5, 0, 30 * kGib));
+  use(55 * kGib);
+  auto facts = pass();
+  EXPECT_EQ(facts.gpus.at(kGpu).memory.gtt, 50 * kGib * kKib);
+  EXPECT_EQ(facts.unowned.at(kGpu).gtt, 5 * kGib * kKib);
+  // One ends, which is no sign that the other let go of anything.
+  end(301);
+  fdinfo(300, 7, old_layout(5, 0, 0));
+  use(35 * kGib);
+  facts = pass();
+  EXPECT_EQ(facts.gpus.at(kGpu).memory.gtt, 30 * kGib * kKib);
+  EXPECT_EQ(facts.unowned.at(kGpu).gtt, 5 * kGib * kKib);
 }
 
 TEST_F(GpuClientsTest, WhereNoneAreSkippedAFallIsOne) {
@@ -456,62 +500,153 @@ TEST_F(GpuClientsTest, OneThatHangsIsAskedAgainInTime) {
   EXPECT_EQ(source("apu_source_available{source=\"fdinfo\"}"), 1);
 }
 
+TEST_F(GpuClientsTest, OneThatHangsOnAKernelWithoutLocksLeavesTheOthersFresh) {
+  process(100, "a", true);
+  process(200, "b", true);
+  descriptor(100, 7, new_layout(5, 0, 100));
+  descriptor(200, 7, "");
+  hang(200, 7);
+  for (const std::uint64_t gtt_kib : {100U, 200U, 300U}) {
+    fdinfo(100, 7, new_layout(5, 0, gtt_kib));
+    const auto facts = pass();
+    EXPECT_EQ(find(facts, 100)->clients.at(0).memory.gtt, gtt_kib * kKib);
+    EXPECT_EQ(find(facts, 200)->unread, 1U);
+  }
+}
+
+TEST_F(GpuClientsTest, HoweverManyHangTheOthersAreReadInTheSamePass) {
+  settings_.reader.call_wait = milliseconds(600);
+  for (int pid = 200; pid < 208; ++pid) {
+    process(pid, "b", true);
+    descriptor(pid, 7, "");
+    hang(pid, 7);
+  }
+  process(300, "a", true);
+  descriptor(300, 7, old_layout(5, 0, 100));
+  const auto facts = pass();
+  EXPECT_EQ(find(facts, 300)->clients.at(0).memory.gtt, 100 * kKib);
+  EXPECT_EQ(facts.unread, 8U);
+}
+
+TEST_F(GpuClientsTest, AKernelThatPrintsNoClientsMakesThemUnread) {
+  use(100);
+  process(100, "vulkan");
+  descriptor(100, 7, kSilence);
+  for (int i = 0; i < 2; ++i) {
+    const auto facts = pass();
+    EXPECT_EQ(find(facts, 100)->unread, 1U);
+    EXPECT_TRUE(facts.unowned.empty());
+  }
+}
+
+TEST_F(GpuClientsTest, ADeviceOfAnotherDriverIsNoSilence) {
+  use(100);
+  add_card(tree_, 1, "0000:01:00.0", "nvidia", "0x10de");
+  process(100, "a", true);
+  descriptor(100, 7, new_layout(5, 0, 100));
+  descriptor(100, 8, kSilence, "/dev/dri/renderD129");
+  descriptor(100, 9, kSilence, "/dev/dri/card1");
+  const auto facts = pass();
+  EXPECT_EQ(facts.unread, 0U);
+  EXPECT_EQ(facts.unowned.at(kGpu).gtt, 0U);
+}
+
+TEST_F(GpuClientsTest, WhereProcessesAreHiddenNothingIsUnowned) {
+  use(100);
+  tree_.write("sys/class/kfd/kfd/proc/3001/pasid", "0\n");
+  process(3001, "stranger");
+  tree_.remove("proc/2");
+  process(100, "a");
+  descriptor(100, 7, new_layout(5, 0, 100));
+  const auto facts = pass();
+  EXPECT_TRUE(facts.unowned.empty() && facts.gpus.empty());
+  EXPECT_EQ(find(facts, 100)->clients.size(), 1U);
+  EXPECT_EQ(find(facts, 3001), nullptr);
+}
+
+TEST_F(GpuClientsTest, WhatGrewIsNobodysOnlyAfterAllWereLookedAt) {
+  use(1000);
+  EXPECT_EQ(pass().unowned.at(kGpu).gtt, 1000 * kKib);
+  process(200, "vulkan");
+  descriptor(200, 7, new_layout(6, 0, 40 * kGib));
+  use(40 * kGib + 1000);
+  const auto facts = pass();
+  EXPECT_TRUE(facts.swept);
+  EXPECT_EQ(facts.unowned.at(kGpu).gtt, 1000 * kKib);
+  EXPECT_FALSE(pass().swept);
+  use(30 * kGib);
+  EXPECT_FALSE(pass().swept);
+  use(35 * kGib);  // more than it was meanwhile
+  EXPECT_TRUE(pass().swept);
+}
+
+TEST_F(GpuClientsTest, AStrangerWithTheIdOfAnOrphanIsNotKnownToKfd) {
+  process(100, "llama-server", true);
+  descriptor(100, 7, new_layout(5, 0, 100));
+  EXPECT_TRUE(find(pass(), 100)->kfd);
+  tree_.remove("proc/100");
+  process(100, "cron", false, 77);
+  EXPECT_EQ(find(pass(), 100), nullptr);
+  EXPECT_EQ(find(sweep(), 100)->kfd, true);  // a new exporter cannot know
+}
+
+TEST_F(GpuClientsTest, ALeaderThatEndedShowsNoDescriptors) {
+  use(100);
+  process(100, "llama-server", true, 1000, 'Z', 9);
+  const auto facts = pass();
+  EXPECT_EQ(find(facts, 100)->unread, 1U);
+  EXPECT_TRUE(facts.unowned.empty());
+}
+
 // --- how it is read
 
 class ClientReaderTest : public GpuClientsTest {
  protected:
-  void begin() { EXPECT_FALSE(holders_.update({}, true)); }
+  void begin(bool sweep = true) {
+    EXPECT_FALSE(holders_.update({}, DrmMinors::read(FileRoot(tree_.path() / "sys")), sweep));
+  }
 
   FileRoot procfs_{tree_.path() / "proc"};
   GpuHolders holders_{procfs_};
   ClientReader reader_{procfs_, SourceReporter(host_.board, "test"), settings_.reader};
 };
 
-TEST_F(ClientReaderTest, WhatTheKernelPrintsWithoutALockIsReadDirectlyOnceThatIsKnown) {
+TEST_F(ClientReaderTest, NoFileIsReadDirectly) {
   process(100, "a");
-  descriptor(100, 7, new_layout(5, 0, 100));
-  begin();
-  (void)reader_.read(holders_, true);
-  ASSERT_GT(reader_.helper(), 0);
-  ::kill(reader_.helper(), SIGKILL);  // nobody misses it
-  begin();
-  EXPECT_EQ(reader_.read(holders_, true).at({kGpu, 5}).memory.gtt, 100 * kKib);
-}
-
-TEST_F(ClientReaderTest, WhatMayHangIsAlwaysGuarded) {
-  process(100, "a");
-  descriptor(100, 7, old_layout(5, 0, 100));
-  begin();
-  (void)reader_.read(holders_, true);
-  ::kill(reader_.helper(), SIGKILL);
-  begin();
-  EXPECT_FALSE(reader_.read(holders_, true).at({kGpu, 5}).memory.known());
-}
-
-TEST_F(ClientReaderTest, ADriverThatTakesLocksAgainIsGuardedAgain) {
-  process(100, "a");
-  for (const auto& text : {new_layout(5, 0, 100), old_layout(5, 0, 90), old_layout(5, 0, 80)}) {
-    descriptor(100, 7, text);
+  for (const auto& layout : {new_layout, old_layout}) {
+    descriptor(100, 7, layout(5, 0, 100, kGpu));
     begin();
-    (void)reader_.read(holders_, true);
+    EXPECT_TRUE(reader_.read(holders_).at({kGpu, 5}).memory.known());
+    ::kill(reader_.helper(), SIGKILL);
+    begin();
+    EXPECT_FALSE(reader_.read(holders_).at({kGpu, 5}).memory.known());
   }
-  ::kill(reader_.helper(), SIGKILL);
-  begin();
-  EXPECT_FALSE(reader_.read(holders_, true).at({kGpu, 5}).memory.known());
 }
 
-TEST_F(ClientReaderTest, BetweenSweepsEachClientIsReadOnceAndForeignNodesNotAtAll) {
+TEST_F(ClientReaderTest, BetweenSweepsEachClientIsReadOnceAndForeignOnesNotAtAll) {
   process(100, "a");
   descriptor(100, 7, old_layout(5, 0, 100));
   descriptor(100, 8, old_layout(5, 0, 100));
   descriptor(100, 9, "drm-driver:\txe\n", "/dev/dri/renderD130");
   begin();
-  (void)reader_.read(holders_, true);
+  (void)reader_.read(holders_);
   hang(100, 8);
   hang(100, 9);
-  EXPECT_FALSE(holders_.update({}, false));
-  EXPECT_TRUE(reader_.read(holders_, false).at({kGpu, 5}).memory.known());
+  begin(false);
+  EXPECT_TRUE(reader_.read(holders_).at({kGpu, 5}).memory.known());
   EXPECT_FALSE(reader_.blocked());
+}
+
+TEST_F(ClientReaderTest, ANameThatIsAnothersElsewhereHidesNoClient) {
+  // A container may have another GPU under the name of this one.
+  process(90, "a");
+  process(100, "b");
+  descriptor(90, 7, "drm-driver:\ti915\ndrm-client-id:\t5\ndrm-pdev:\t0000:00:02.0\n");
+  descriptor(100, 7, new_layout(5, 0, 100));
+  for (const bool sweep : {true, false, false}) {
+    begin(sweep);
+    EXPECT_TRUE(reader_.read(holders_).at({kGpu, 5}).memory.known());
+  }
 }
 
 }  // namespace

@@ -177,5 +177,22 @@ TEST(ParseFdinfo, OtherFilesHoldNoClient) {
   }
 }
 
+TEST(ParseFdinfo, LineThatWasCutIsNoNumber) {
+  const auto info = parse_fdinfo(
+      "drm-driver:\tamdgpu\ndrm-client-id:\t20\ndrm-pdev:\t0000:c5:00.0\ndrm-resident-gtt:\t20971");
+  EXPECT_EQ(info.client_id, 20U);
+  EXPECT_FALSE(info.gtt.resident);
+  EXPECT_EQ(info.problems.size(), 1U);
+}
+
+TEST(ParseFdinfo, AddressIsOneOfPci) {
+  for (const char* address : {"bad\"", "0000:c5:00", "0000:C5:00.0"}) {
+    const auto info = parse_fdinfo(
+        std::string("drm-driver:\tamdgpu\ndrm-client-id:\t20\ndrm-pdev:\t") + address + "\n");
+    EXPECT_EQ(info.gpu, "") << address;
+    EXPECT_EQ(info.problems.size(), 1U) << address;
+  }
+}
+
 }  // namespace
 }  // namespace apu

@@ -33,7 +33,9 @@ TEST(HasUnifiedMemory, KnowsApusByTheirTarget) {
   for (const auto card : {"gfx90a"sv, "gfx1030"sv, "gfx1100"sv, "gfx1201"sv}) {
     EXPECT_EQ(has_unified_memory(card), false) << card;
   }
-  EXPECT_FALSE(has_unified_memory("gfx942"));
+  for (const auto unknown : {"gfx942"sv, "gfx801"sv, "gfx1170"sv}) {
+    EXPECT_FALSE(has_unified_memory(unknown)) << unknown;
+  }
   EXPECT_FALSE(has_unified_memory(""));
 }
 

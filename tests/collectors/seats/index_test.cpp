@@ -46,6 +46,23 @@ TEST(SeatIndex, UnitOfTheModelServersIsOneWithoutAProcess) {
   EXPECT_TRUE(index->seats[0].processes.empty());
 }
 
+TEST(SeatIndex, PatternsMatchWithAndWithoutTheSuffix) {
+  const SeatRules rules{{"ollama.service", "llama@*", "x.scope"}};
+  EXPECT_TRUE(rules.matches("ollama"));
+  EXPECT_TRUE(rules.matches("llama@1"));
+  EXPECT_TRUE(rules.matches("x.scope"));
+  EXPECT_FALSE(rules.matches("x"));
+}
+
+TEST(SeatIndex, ContainerOfAUnitIsKnownByItsProcess) {
+  SeatNamer namer(rules());
+  const std::string id(64, 'c');
+  const auto index = namer.update({process(1, "/system.slice/llama.service/libpod-payload-" + id)},
+                                  {"/system.slice/llama.service"});
+  ASSERT_EQ(index->seats.size(), 1U);
+  EXPECT_EQ(index->seats[0].place.container_id, id);
+}
+
 TEST(SeatIndex, SessionIsPartedByCommand) {
   SeatNamer namer(rules());
   const auto index = namer.update({process(1, kSession), process(2, kSession, true, 0, "python3"),

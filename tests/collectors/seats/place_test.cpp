@@ -7,6 +7,7 @@ namespace {
 
 constexpr const char* kId = "c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1";
 const std::string kShort = "c1c1c1c1c1c1";
+constexpr const char* kOuter = "e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5";
 
 struct Expected {
   std::string path;
@@ -51,6 +52,12 @@ INSTANTIATE_TEST_SUITE_P(
                  std::string("/machine.slice/libpod-") + kId + ".scope", SeatKind::kContainer},
         Expected{kUser + "/user.slice/libpod-" + kId + ".scope", kShort,
                  kUser + "/user.slice/libpod-" + kId + ".scope", SeatKind::kContainer},
+        Expected{std::string("/docker/") + kOuter + "/docker/" + kId, kShort,
+                 std::string("/docker/") + kOuter + "/docker/" + kId, SeatKind::kContainer},
+        Expected{std::string("/libpod_parent/") + kOuter + "/libpod-" + kId, kShort,
+                 std::string("/libpod_parent/") + kOuter + "/libpod-" + kId, SeatKind::kContainer},
+        Expected{std::string("/docker/") + kOuter + "/system.slice/llama.service", "e5e5e5e5e5e5",
+                 std::string("/docker/") + kOuter, SeatKind::kContainer},
         Expected{"/lxc.payload.ct1", "lxc.payload.ct1", "/lxc.payload.ct1", SeatKind::kOther},
         Expected{"/", "llama-server", "/", SeatKind::kOther}));
 
@@ -61,14 +68,29 @@ TEST(SeatPlace, OfKubernetesKnowsThePodInEachQosClass) {
        {"/kubepods.slice/kubepods-pod" + escaped + ".slice/cri-containerd-" + kId + ".scope",
         "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + escaped +
             ".slice/crio-" + kId + ".scope",
-        "/kubepods/besteffort/pod" + uid + "/" + kId}) {
+        "/kubepods/besteffort/pod" + uid + "/" + kId,
+        "/kubepods-burstable-pod" + escaped + ".slice:cri-containerd:" + kId,
+        "/system.slice/containerd.service/kubepods-burstable-pod" + escaped +
+            ".slice:cri-containerd:" + kId,
+        std::string("/docker/") + kOuter + "/kubelet.slice/kubelet-kubepods-pod" + escaped +
+            ".slice/cri-containerd-" + kId + ".scope"}) {
     const SeatPlace place = parse_seat_place(path);
     EXPECT_EQ(place.kind, SeatKind::kContainer) << path;
     EXPECT_EQ(place.pod_uid, uid) << path;
     EXPECT_EQ(place.name("x"), kShort) << path;
     EXPECT_EQ(place.container_id, kId) << path;
+    EXPECT_EQ(place.unit, "") << path;
     EXPECT_EQ(place.cgroup, path);
   }
+}
+
+TEST(SeatPlace, OfAQuadletIsItsUnitAndKnowsTheContainer) {
+  const SeatPlace place =
+      parse_seat_place(std::string("/system.slice/llama.service/libpod-payload-") + kId);
+  EXPECT_EQ(place.kind, SeatKind::kSystemUnit);
+  EXPECT_EQ(place.unit, "llama");
+  EXPECT_EQ(place.cgroup, "/system.slice/llama.service");
+  EXPECT_EQ(place.container_id, kId);
 }
 
 TEST(ProcCgroup, UnifiedLineIsThePath) {

@@ -49,11 +49,10 @@ class SeatAccounts : public ::testing::Test {
     cgroup_.memory["b"].gpu_charged = 0;
     cgroup_.gpu_charged = 0;
     gpu_.gpus = {gpu(kApu, 1000 * kMiB)};
-    clients_.complete = true;
     clients_.by_process[{1, 10}][kApu] = {{"gtt", 600 * kMiB}, {"vram", kMiB}};
     clients_.by_process[{2, 20}][kApu] = {{"gtt", 100 * kMiB}, {"vram", 0}};
     clients_.by_process[{3, 30}][kApu] = {{"gtt", 200 * kMiB}, {"vram", kMiB}};
-    clients_.by_gpu[kApu] = {{"gtt", 900 * kMiB}, {"vram", 2 * kMiB}};
+    clients_.unowned[kApu] = {{"gtt", 100 * kMiB}, {"vram", 0}};
   }
 
   [[nodiscard]] SeatInputs inputs() const { return {&cgroup_, &gpu_, &kfd_, &clients_}; }
@@ -117,10 +116,13 @@ TEST_F(SeatAccounts, CarveOutLargerThanGttHoldsTheModels) {
 
 TEST_F(SeatAccounts, ClientThatCannotBeReadMakesItsSeatUnknownAndNotSmaller) {
   clients_.by_process.erase({2, 20});
-  clients_.uncertain.insert(kApu);
+  clients_.unread[{2, 20}] = 1;
+  clients_.unowned.clear();
   const auto accounts = account_seats(inputs());
   EXPECT_FALSE(accounts.at("a").gpus.at(kApu).gtt);
   EXPECT_FALSE(accounts.at("a").divergence);
+  EXPECT_EQ(accounts.at("a").unread, 1U);
+  EXPECT_EQ(accounts.at("b").unread, 0U);
   EXPECT_EQ(accounts.at("b").divergence, 200 * kMiB);
   EXPECT_TRUE(unowned_memory(inputs()).empty());
 }
@@ -145,13 +147,74 @@ TEST_F(SeatAccounts, WithoutFdinfoKfdsTotalStandsInOnAnApuAlone) {
   EXPECT_FALSE(account_seats({&cgroup_, &gpu_, &kfd_, nullptr}).at("b").divergence);
 }
 
-TEST_F(SeatAccounts, OrphansMemoryIsUnowned) {
+/// A process of KFD that started at ten times its id.
+KfdProcess kfd_process(std::int64_t pid, std::uint64_t bytes, const std::string& gpu = kApu) {
+  KfdProcess process;
+  process.pid = pid;
+  process.start_ticks = static_cast<std::uint64_t>(pid * 10);
+  process.gpus = {{7, gpu, bytes, std::nullopt, std::nullopt}};
+  return process;
+}
+
+TEST_F(SeatAccounts, WhereObjectsMayBeLeftOutKfdTellsWhetherTheyAre) {
+  clients_.may_lack = {{{1, 10}, kApu}, {{2, 20}, kApu}, {{3, 30}, kApu}};
+  EXPECT_TRUE(unowned_memory(inputs()).empty());
+  kfd_.processes = {kfd_process(1, 600 * kMiB), kfd_process(2, 100 * kMiB),
+                    kfd_process(3, 200 * kMiB)};
+  EXPECT_EQ(unowned_memory(inputs()).at({kApu, "gtt"}), 100 * kMiB);
+  gpu_.gpus.front().vram.size_bytes = 512 * kMiB;
+  gpu_.gpus.front().gtt.size_bytes = 65536 * kMiB;
+  kfd_.processes[0].gpus[0].vram_bytes = 5000 * kMiB;
+  EXPECT_TRUE(unowned_memory(inputs()).empty());
+  EXPECT_FALSE(account_seats(inputs()).at("a").gpus.at(kApu).gtt);
+  EXPECT_EQ(account_seats(inputs()).at("a").divergence, 5100 * kMiB);
+}
+
+TEST_F(SeatAccounts, KfdStandsInForItsOwnProcessesAlone) {
+  gpu_.gpus.front().vram.size_bytes = 512 * kMiB;
+  gpu_.gpus.front().gtt.size_bytes = 65536 * kMiB;
+  kfd_.processes = {kfd_process(1, 600 * kMiB)};
+  clients_.by_process.erase({1, 10});
+  EXPECT_EQ(account_seats(inputs()).at("a").divergence, 700 * kMiB);
+  clients_.by_process.erase({2, 20});  // and KFD does not know it
+  EXPECT_FALSE(account_seats(inputs()).at("a").divergence);
+}
+
+TEST_F(SeatAccounts, EqualPoolsDoNotTellWhereKfdAllocates) {
+  gpu_.gpus.front().vram.size_bytes = gpu_.gpus.front().gtt.size_bytes = 65536 * kMiB;
+  kfd_.processes = {kfd_process(3, 200 * kMiB)};
+  clients_.by_process.erase({3, 30});
+  EXPECT_FALSE(account_seats(inputs()).at("b").divergence);
+}
+
+TEST_F(SeatAccounts, GpuWithoutAClientHoldsNothingThere) {
+  const std::string card = "0000:03:00.0";
+  gpu_.gpus.push_back(gpu(card, 0, false));
+  kfd_.processes = {kfd_process(3, 200 * kMiB)};
+  kfd_.processes[0].gpus.push_back({8, card, 0, std::nullopt, std::nullopt});
+  EXPECT_EQ(account_seats(inputs()).at("b").divergence, 200 * kMiB);
+  kfd_.processes[0].gpus[1].vram_bytes = 10 * kMiB;  // by a file that it has closed
+  EXPECT_FALSE(account_seats(inputs()).at("b").divergence);
+}
+
+TEST_F(SeatAccounts, SessionsHaveADivergenceWhereTheKernelChargesNone) {
+  cgroup_.memory.clear();
+  EXPECT_FALSE(account_seats(inputs()).at("a").divergence);
+  cgroup_.charges_gpu = true;
+  EXPECT_FALSE(account_seats(inputs()).at("a").divergence);
+  cgroup_.charges_gpu = false;
+  EXPECT_EQ(account_seats(inputs()).at("a").divergence, 700 * kMiB);
+}
+
+TEST_F(SeatAccounts, OrphansMemoryIsUnownedAndNoSeats) {
   // Case 76: 45 GB in use, and no process.
-  gpu_.gpus = {gpu(kApu, 45'216'694'272)};
-  clients_.by_gpu.clear();
   clients_.by_process.clear();
+  clients_.unowned[kApu] = {{"gtt", 45'216'694'272}};
+  kfd_.processes = {kfd_process(3, 45'216'694'272)};
+  kfd_.processes[0].state = KfdProcessState::kOrphan;
   EXPECT_EQ(unowned_memory(inputs()).at({kApu, "gtt"}), 45'216'694'272U);
-  clients_.complete = false;
+  EXPECT_TRUE(account_seats(inputs()).at("b").gpus.empty());
+  clients_.unowned.clear();
   EXPECT_TRUE(unowned_memory(inputs()).empty());
 }
 
