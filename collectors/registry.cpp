@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "collectors/budgets.h"
 #include "collectors/cgroup/cgroup.h"
 #include "collectors/gpu.h"
 #include "collectors/gpu_busy.h"
@@ -31,6 +32,9 @@ using std::chrono::seconds;
 std::span<const CollectorSpec> all_collectors() {
   static const std::array kCollectors{
       // name, on by default, period, deadline, on scrape, summary, metrics, make
+      CollectorSpec{"budgets", true, seconds(15), seconds(2), OnScrape::kUseNewest,
+                    "Whether the limits and protections of the seats fit their use, and the host",
+                    budgets_metrics(), make_budgets_collector, 2},
       CollectorSpec{"cgroup", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Seats, and what memory cgroups are charged for", cgroup_metrics(),
                     make_cgroup_collector, 1},

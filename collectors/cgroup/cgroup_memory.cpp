@@ -81,6 +81,8 @@ void CgroupMemoryReader::read_statistics(const std::string& path, CgroupMemory& 
     const KeyedNumbers stat = parse_vmstat(*text);
     report_problems(sources_, kSource, stat_name, stat.problems);
     memory.file = stat.get("file");
+    memory.file_mapped = stat.get("file_mapped");
+    memory.shmem = stat.get("shmem");
     if (stat.problems.empty()) {
       memory.gpu_charged = stat.get_or_zero("gpu_active") + stat.get_or_zero("gpu_reclaim");
     }
