@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "collectors/budgets.h"
 #include "collectors/cgroup/cgroup.h"
 #include "collectors/gpu.h"
 #include "collectors/gpu_busy.h"
@@ -16,6 +17,7 @@
 #include "collectors/mmap_lock.h"
 #include "collectors/pressure.h"
 #include "collectors/process.h"
+#include "collectors/seat_config/seat_config.h"
 #include "collectors/seat_tasks/seat_tasks.h"
 #include "collectors/seats/seats.h"
 #include "collectors/swap.h"
@@ -31,6 +33,9 @@ using std::chrono::seconds;
 std::span<const CollectorSpec> all_collectors() {
   static const std::array kCollectors{
       // name, on by default, period, deadline, on scrape, summary, metrics, make
+      CollectorSpec{"budgets", true, seconds(15), seconds(2), OnScrape::kUseNewest,
+                    "Whether the limits and protections of the seats fit their use, and the host",
+                    budgets_metrics(), make_budgets_collector, 2},
       CollectorSpec{"cgroup", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Seats, and what memory cgroups are charged for", cgroup_metrics(),
                     make_cgroup_collector, 1},
@@ -71,6 +76,9 @@ std::span<const CollectorSpec> all_collectors() {
                     make_pressure_collector},
       CollectorSpec{"process", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "The exporter's own process", process_metrics(), make_process_collector},
+      CollectorSpec{"seat_config", true, seconds(30), seconds(20), OnScrape::kUseNewest,
+                    "What the processes of the seats were told: mmap, mlock, offload to the CPU",
+                    seat_config_metrics(), make_seat_config_collector, 2},
       CollectorSpec{"seat_tasks", true, seconds(5), seconds(4), OnScrape::kUseNewest,
                     "What the processes of the seats do: CPU time, faults, waits",
                     seat_tasks_metrics(), make_seat_tasks_collector, 2},

@@ -123,6 +123,8 @@ void CgroupMemoryReader::read_limits(const std::string& path, CgroupMemory& memo
 void CgroupMemoryReader::read_statistics(const std::string& path, CgroupMemory& memory) {
   if (const auto stat = read_numbers(CgroupTree::file(path, "memory.stat"))) {
     memory.file = stat->get("file");
+    memory.file_mapped = stat->get("file_mapped");
+    memory.shmem = stat->get("shmem");
     if (stat->problems.empty()) {
       memory.charges_gpu = stat->get("gpu_active") || stat->get("gpu_reclaim");
       memory.gpu_charged = stat->get_or_zero("gpu_active") + stat->get_or_zero("gpu_reclaim");

@@ -31,6 +31,8 @@ struct CgroupMemory {
   std::optional<std::uint64_t> current;       ///< memory.current, bytes, with all below it
   std::optional<std::uint64_t> swap_current;  ///< memory.swap.current, bytes
   std::optional<std::uint64_t> file;          ///< memory.stat file, bytes
+  std::optional<std::uint64_t> file_mapped;   ///< memory.stat file_mapped, bytes: of `file`
+  std::optional<std::uint64_t> shmem;         ///< memory.stat shmem, bytes: of `file`
   /// memory.stat gpu_active + gpu_reclaim, bytes: GPU pages that the cgroup is charged for; 0 where
   /// the kernel charges none. Absent where memory.stat could not be read whole.
   std::optional<std::uint64_t> gpu_charged;

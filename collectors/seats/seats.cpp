@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "collectors/seat_config/seat_config.h"
 #include "exporter/store.h"
 
 namespace apu {
@@ -58,9 +59,10 @@ constexpr MetricInfo kStateSeconds{
     "apu_seat_state_seconds_total", MetricType::Counter, "seat,state",
     "Time that the seat spent in each state since it was first seen (/proc/PID/task, kernel log, "
     "evicted_ms)"};
-constexpr std::array kMetrics{kState,         kStateSeconds, kInfo,           kProcesses,
-                              kClientsUnread, kGpuMemory,    kAllocated,      kEvicted,
-                              kQueues,        kDivergence,   kHostDivergence, kUnowned};
+constexpr std::array kMetrics{kState,     kStateSeconds,  kInfo,       kSeatConfigInfo,
+                              kProcesses, kClientsUnread, kGpuMemory,  kAllocated,
+                              kEvicted,   kQueues,        kDivergence, kHostDivergence,
+                              kUnowned};
 
 std::uint64_t gpu_bytes(const ClientMemory* clients, const ProcessKey& process) {
   std::uint64_t sum = 0;
@@ -116,6 +118,7 @@ class SeatsCollector : public Collector {
  private:
   void add_seats(MetricWriter& metrics, const SeatInputs& inputs, const SeatsFacts& facts) {
     const SeatIndex& index = *inputs.cgroup->index;
+    const auto config = fresh_facts<SeatConfigFacts>(*store_, "seat_config");
     for (const Seat& seat : index.seats) {
       const SeatPlace& place = seat.place;
       const SeatProcess* process = representatives_.choose(seat, inputs.clients);
@@ -123,6 +126,9 @@ class SeatsCollector : public Collector {
                   {seat.name, place.unit, place.cgroup, process != nullptr ? process->command : "",
                    place.pod_uid, place.container_id},
                   1);
+      if (process != nullptr && config) {
+        add_config_info(metrics, seat.name, *config, process->key);
+      }
       metrics.set(kProcesses, {seat.name}, static_cast<double>(seat.processes.size()));
       add_account(metrics, seat, facts.accounts.at(seat.name));
     }

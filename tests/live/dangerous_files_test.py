@@ -18,7 +18,8 @@ FIXTURE = "strix_halo_thrash"
 PCI = "0000:c5:00.0"
 PID = "41204"
 
-# Readers wait for the process's memory map: these are for helper processes alone.
+# Readers wait for the process's memory map: these are for the helper process alone, and the first
+# two are all that it reads.
 PROCESS = ("cmdline", "environ", "maps", "smaps", "smaps_rollup", "numa_maps", "mem", "pagemap",
            "task/{pid}/maps", "task/{pid}/smaps", "task/{pid}/cmdline", "task/{pid}/environ")
 # The driver's worker reads the process's memory while it holds locks.
@@ -69,15 +70,23 @@ def opened_files(log):
     return [match[1] for match in call.finditer(log)]
 
 
+def part_helpers(log):
+    """A log in two: what the exporter itself did, and what its readers of files did that may hang."""
+    lines = log.splitlines(keepends=True)
+    helpers = {line.split()[0] for line in lines if "execve(" in line and "--guarded-reader" in line}
+    own = [line for line in lines if line.split()[0] not in helpers]
+    return "".join(own), "".join(line for line in lines if line.split()[0] in helpers)
+
+
 def trace(command, **keywords):
-    """Runs a command to its end; what it printed, and the paths that it opened."""
+    """Runs a command to its end; what it printed, and the log of its calls."""
     with tempfile.TemporaryDirectory() as directory:
         log = pathlib.Path(directory) / "trace"
         done = subprocess.run(["strace", "--follow-forks", "-s", "4096", "-e", "trace=" + CALLS,
                                "-o", log, *command],
                               capture_output=True, text=True, errors="replace", timeout=120,
                               check=False, **keywords)
-        return done, opened_files(log.read_text(errors="replace"))
+        return done, log.read_text(errors="replace")
 
 
 def resolved(paths):
@@ -93,9 +102,11 @@ class DangerousFiles(unittest.TestCase):
             for file in cls.dangerous:
                 make(file)
             cls.dangerous = resolved(cls.dangerous)
-            cls.exporter, opened = trace([apu.BINARY, "--once", f"--path.rootfs={host}"],
-                                         env={"ASAN_OPTIONS": "detect_leaks=0"})  # not in ptrace
-            cls.opened = resolved(opened)
+            cls.exporter, log = trace([apu.BINARY, "--once", f"--path.rootfs={host}"],
+                                      env={"ASAN_OPTIONS": "detect_leaks=0"})  # not in ptrace
+            own, helpers = part_helpers(log)
+            cls.opened = resolved(opened_files(own))
+            cls.opened_by_helpers = resolved(opened_files(helpers))
             cls.host = host.resolve()
 
     def test_every_collector_ran(self):
@@ -115,14 +126,20 @@ class DangerousFiles(unittest.TestCase):
     def test_none_of_them_is_opened(self):
         self.assertEqual(self.opened & self.dangerous, set())
 
+    def test_the_helper_opens_none_but_what_it_is_for(self):
+        process = self.host / "proc" / PID
+        self.assertLessEqual({process / "cmdline", process / "environ"}, self.opened_by_helpers)
+        self.assertEqual({path.name for path in self.opened_by_helpers & self.dangerous},
+                         {"cmdline", "environ"})
+
     def test_only_the_collector_of_graphics_clients_opens_their_list(self):
         with apu.fixture_copy(FIXTURE) as host:
             dangerous = list(dangerous_files(host))
             for file in dangerous:
                 make(file)
-            _, opened = trace([apu.BINARY, "--once", "--collector.gpu_gem",
-                               f"--path.rootfs={host}"],
-                              env={"ASAN_OPTIONS": "detect_leaks=0"})
+            _, log = trace([apu.BINARY, "--once", "--collector.gpu_gem", f"--path.rootfs={host}"],
+                           env={"ASAN_OPTIONS": "detect_leaks=0"})
+            opened = opened_files(part_helpers(log)[0])
             gem_info = host / "sys/kernel/debug/dri" / PCI / "amdgpu_gem_info"
             self.assertEqual(resolved(opened) & resolved(dangerous), {gem_info.resolve()})
 
@@ -130,8 +147,8 @@ class DangerousFiles(unittest.TestCase):
         with apu.fixture_copy(FIXTURE) as host:
             file = host / "sys/class/drm/card1/device/hwmon/hwmon4/power1_input"
             make(file)
-            _, opened = trace(["cat", file])
-            self.assertIn(file.resolve(), resolved(opened))
+            _, log = trace(["cat", file])
+            self.assertIn(file.resolve(), resolved(opened_files(log)))
 
     def test_nothing_is_listed_below_debugfs(self):
         debug = self.host / "sys/kernel/debug"
