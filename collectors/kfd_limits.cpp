@@ -28,7 +28,15 @@ constexpr MetricInfo kUsed{
 constexpr MetricInfo kPool{"apu_ttm_pool_bytes", MetricType::Gauge, "",
                            "Free pages that TTM keeps for GPUs and no process holds (debugfs "
                            "ttm/page_pool)"};
-constexpr std::array kMetrics{kLimit, kUsed, kPool};
+constexpr MetricInfo kGttSize{
+    "apu_gtt_manager_size_bytes", MetricType::Gauge, "gpu",
+    "Size of GTT as its manager has it; a cross-check of apu_gpu_memory_size_bytes (debugfs "
+    "dri/*/amdgpu_gtt_mm)"};
+constexpr MetricInfo kGttUsed{
+    "apu_gtt_manager_used_bytes", MetricType::Gauge, "gpu",
+    "Use of GTT as its manager has it; a cross-check of apu_gpu_memory_used_bytes (debugfs "
+    "dri/*/amdgpu_gtt_mm)"};
+constexpr std::array kMetrics{kLimit, kUsed, kPool, kGttSize, kGttUsed};
 
 constexpr double kMib = 1048576;
 
@@ -267,6 +275,10 @@ Families to_families(const KfdLimitsFacts& facts) {
   if (facts.page_pool) {
     metrics.set(
         kPool, static_cast<double>(facts.page_pool->pages) * static_cast<double>(facts.page_bytes));
+  }
+  for (const GpuGtt& gtt : facts.gtt) {
+    metrics.set(kGttSize, {gtt.gpu}, static_cast<double>(gtt.manager.size_bytes));
+    metrics.set(kGttUsed, {gtt.gpu}, static_cast<double>(gtt.manager.used_bytes));
   }
   return metrics.take();
 }

@@ -97,33 +97,38 @@ void judge_events(const HostEvidence& evidence, std::span<const EventKind> kinds
   }
 }
 
-void judge_hogs(const HostEvidence& evidence, Judgement& judgement) {
+void judge_series(const HostEvidence& evidence, const KernelLogState::HogKey& key,
+                  const HogSeries& series, Judgement& judgement) {
   const HogRule rule = hog_rule(*evidence.kernel_log);
+  const double rate = live_hog_rate(*evidence.kernel_log, series, evidence.now).value_or(0);
+  const std::uint64_t count = series.count(rule);
+  if (rate <= kStormRate || rule.doublings(count) < kStormDoublings) {
+    return;
+  }
+  Evidence hogs = make_evidence(
+      fmt::format("{} thrashes", key.first),
+      fmt::format("{}/s, {} hogs at least", rate_text(rate), count),
+      fmt::format("more than {}/s with {} counted", kStormRate,
+                  rule.warning_threshold ? *rule.warning_threshold - 1 + (1U << kStormDoublings)
+                                         : 1U << kStormDoublings),
+      "kernel log");
+  // The last storm of this function is the one that goes on.
   const auto storms = find_storms(evidence.kernel_log->log, rule);
+  const auto storm = std::find_if(storms.rbegin(), storms.rend(),
+                                  [&](const Storm& each) { return each.function == key; });
+  const bool found = storm != storms.rend();
+  hogs.since = found ? std::optional(storm->from) : series.last_time();
+  hogs.at = series.last_time();
+  convict(judgement, Verdict::kKfdThrash, std::move(hogs));
+  if (found && judgement.since == storm->from) {
+    judgement.estimated_since = storm->estimated_start;
+  }
+}
+
+void judge_hogs(const HostEvidence& evidence, Judgement& judgement) {
   for (const auto& [key, series] : evidence.kernel_log->log.hogs()) {
-    if (!is_restore_worker(key)) {
-      continue;
-    }
-    const double rate = live_hog_rate(*evidence.kernel_log, series, evidence.now).value_or(0);
-    const std::uint64_t count = series.count(rule);
-    if (rate <= kStormRate || rule.doublings(count) < kStormDoublings) {
-      continue;
-    }
-    Evidence hogs = make_evidence(
-        fmt::format("{} thrashes", key.first),
-        fmt::format("{}/s, {} hogs at least", rate_text(rate), count),
-        fmt::format("more than {}/s with {} counted", kStormRate,
-                    rule.warning_threshold ? *rule.warning_threshold - 1 + (1U << kStormDoublings)
-                                           : 1U << kStormDoublings),
-        "kernel log");
-    // The last storm of this function is the one that goes on.
-    const auto storm = std::find_if(storms.rbegin(), storms.rend(),
-                                    [&](const Storm& each) { return each.function == key; });
-    hogs.since = storm != storms.rend() ? std::optional(storm->from) : series.last_time();
-    hogs.at = series.last_time();
-    convict(judgement, Verdict::kKfdThrash, std::move(hogs));
-    if (storm != storms.rend() && judgement.since == storm->from) {
-      judgement.estimated_since = storm->estimated_start;
+    if (is_restore_worker(key)) {
+      judge_series(evidence, key, series, judgement);
     }
   }
 }

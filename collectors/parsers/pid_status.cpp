@@ -15,23 +15,23 @@ constexpr std::uint64_t kKilobyte = 1024;
 
 using Member = std::optional<std::uint64_t> PidStatus::*;
 
-struct Key {
+struct StatusKey {
   std::string_view name;
   Member member;
   bool is_memory;  // has a unit, kB
 };
 
 constexpr std::array kKeys{
-    Key{"RssAnon", &PidStatus::anon_bytes, true},
-    Key{"RssFile", &PidStatus::file_bytes, true},
-    Key{"RssShmem", &PidStatus::shmem_bytes, true},
-    Key{"VmSwap", &PidStatus::swap_bytes, true},
-    Key{"VmLck", &PidStatus::locked_bytes, true},
-    Key{"voluntary_ctxt_switches", &PidStatus::voluntary_switches, false},
-    Key{"nonvoluntary_ctxt_switches", &PidStatus::involuntary_switches, false}};
+    StatusKey{"RssAnon", &PidStatus::anon_bytes, true},
+    StatusKey{"RssFile", &PidStatus::file_bytes, true},
+    StatusKey{"RssShmem", &PidStatus::shmem_bytes, true},
+    StatusKey{"VmSwap", &PidStatus::swap_bytes, true},
+    StatusKey{"VmLck", &PidStatus::locked_bytes, true},
+    StatusKey{"voluntary_ctxt_switches", &PidStatus::voluntary_switches, false},
+    StatusKey{"nonvoluntary_ctxt_switches", &PidStatus::involuntary_switches, false}};
 
-const Key* find_key(std::string_view name) {
-  for (const Key& key : kKeys) {
+const StatusKey* find_key(std::string_view name) {
+  for (const StatusKey& key : kKeys) {
     if (key.name == name) {
       return &key;
     }
@@ -66,7 +66,8 @@ PidStatus parse_pid_status(std::string_view text) {
   for_each_line(text, [&](std::string_view line) {
     ++line_number;
     const size_t colon = line.find(':');
-    const Key* key = colon == std::string_view::npos ? nullptr : find_key(line.substr(0, colon));
+    const StatusKey* key =
+        colon == std::string_view::npos ? nullptr : find_key(line.substr(0, colon));
     if (key == nullptr) {
       return;
     }

@@ -31,7 +31,7 @@ constexpr const char* kEnvironment = "environ";
 /// What is known of a process.
 struct KnownProcess {
   std::string comm;  ///< when its files were read
-  std::optional<CommandLine> command_line;
+  std::optional<ServerArguments> command_line;
   std::optional<ToldConfig> environment;
 };
 

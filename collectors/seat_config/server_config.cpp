@@ -298,7 +298,7 @@ std::string_view to_label(Setting setting) {
   return "";
 }
 
-CommandLine parse_command_line(std::string_view cmdline, std::string_view comm) {
+ServerArguments parse_command_line(std::string_view cmdline, std::string_view comm) {
   const auto arguments = split_at_nul(cmdline);
   if (arguments.empty() || !cmdline.ends_with('\0')) {
     return {};
@@ -330,7 +330,7 @@ ToldConfig parse_environment(std::string_view environ) {
   return told;
 }
 
-ServerConfig combine(const std::optional<CommandLine>& command_line,
+ServerConfig combine(const std::optional<ServerArguments>& command_line,
                      const std::optional<ToldConfig>& environment) {
   ServerConfig config;
   if (environment) {

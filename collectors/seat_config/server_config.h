@@ -53,7 +53,7 @@ struct ToldConfig {
   std::optional<std::uint16_t> port;
 };
 
-struct CommandLine {
+struct ServerArguments {
   ServerProgram program = ServerProgram::kUnknown;
   ToldConfig told;
 };
@@ -64,7 +64,7 @@ struct CommandLine {
 ///
 /// Source: proc_pid_cmdline_read in fs/proc/base.c; common/arg.cpp of llama.cpp. Since mid-2026
 /// its --load-mode stands for --mmap, --no-mmap, --mlock and --direct-io.
-CommandLine parse_command_line(std::string_view cmdline, std::string_view comm);
+ServerArguments parse_command_line(std::string_view cmdline, std::string_view comm);
 
 /// Reads /proc/PID/environ: NAME=value, each with a NUL behind it.
 ///
@@ -73,7 +73,7 @@ ToldConfig parse_environment(std::string_view environ);
 
 /// Puts both together; nullopt for one that could not be read. The command line decides where both
 /// tell a key.
-ServerConfig combine(const std::optional<CommandLine>& command_line,
+ServerConfig combine(const std::optional<ServerArguments>& command_line,
                      const std::optional<ToldConfig>& environment);
 
 /// All three in one.

@@ -89,8 +89,8 @@ void TaskReader::read_tasks(const std::string& directory, ProcessSample& sample)
     if (sample.tasks.size() == kMaxTasks) {
       break;
     }
-    if (auto task = read_task(directory + "/" + name)) {
-      sample.tasks.push_back(*std::move(task));
+    if (const auto task = read_task(fmt::format("{}/{}", directory, name))) {
+      sample.tasks.push_back(*task);
     }
   }
 }

@@ -126,7 +126,7 @@ TEST(TriageJson, AnyBytesMakeValidJson) {
   report.seats[0].name = "\xff\"\n";
   report.seats[0].command = "\xfe";
   report.verdict.judgement.evidence[0].what = "seat \xff";
-  EXPECT_NO_THROW(nlohmann::json::parse(to_triage_json(report)));
+  EXPECT_TRUE(nlohmann::json::accept(to_triage_json(report)));
 }
 
 TEST(MakeTriage, OfAnEmptyStoreKnowsNothing) {

@@ -515,7 +515,9 @@ TEST_F(GpuClientsTest, OneThatHangsOnAKernelWithoutLocksLeavesTheOthersFresh) {
 }
 
 TEST_F(GpuClientsTest, HoweverManyHangTheOthersAreReadInTheSamePass) {
-  settings_.reader.call_wait = milliseconds(600);
+  // Eight at full length would take longer than the call; a new helper for each takes its time too.
+  settings_.reader.file_wait = milliseconds(800);
+  settings_.reader.call_wait = milliseconds(6000);
   for (int pid = 200; pid < 208; ++pid) {
     process(pid, "b", true);
     descriptor(pid, 7, "");
