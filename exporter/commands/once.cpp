@@ -18,8 +18,8 @@ bool found_anything(const Runner& runner) {
   const std::vector<CollectorView> views = runner.view();
   return std::any_of(views.begin(), views.end(), [](const CollectorView& view) {
     // That the exporter runs says nothing of the host, and a verdict there always is.
-    return view.snapshot != nullptr && !view.snapshot->families.empty() &&
-           view.name != "process" && view.name != "verdict";
+    return view.snapshot != nullptr && !view.snapshot->families.empty() && view.name != "process" &&
+           view.name != "verdict";
   });
 }
 
