@@ -3,6 +3,7 @@
 
     golden_test.py --update    writes the golden files anew: review the difference like code
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -32,7 +33,7 @@ def strip_varying(line):
 
 def page_of(fixture):
     return apu.run_exporter("--once", f"--path.rootfs={fixture}", *OPTIONS.get(fixture.name, []),
-                            env={"TZ": "UTC"})
+                            env={**os.environ, "TZ": "UTC"})
 
 
 def golden_text(page):

@@ -4,6 +4,7 @@
 The exporter runs once under strace on a copy of a fixture that has all these files. They are plain
 files here, so that one that is opened is seen, and not waited for.
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -103,7 +104,7 @@ class DangerousFiles(unittest.TestCase):
                 make(file)
             cls.dangerous = resolved(cls.dangerous)
             cls.exporter, log = trace([apu.BINARY, "--once", f"--path.rootfs={host}"],
-                                      env={"ASAN_OPTIONS": "detect_leaks=0"})  # not in ptrace
+                                      env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})  # not in ptrace
             own, helpers = part_helpers(log)
             cls.opened = resolved(opened_files(own))
             cls.opened_by_helpers = resolved(opened_files(helpers))
@@ -138,7 +139,7 @@ class DangerousFiles(unittest.TestCase):
             for file in dangerous:
                 make(file)
             _, log = trace([apu.BINARY, "--once", "--collector.gpu_gem", f"--path.rootfs={host}"],
-                           env={"ASAN_OPTIONS": "detect_leaks=0"})
+                           env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
             opened = opened_files(part_helpers(log)[0])
             gem_info = host / "sys/kernel/debug/dri" / PCI / "amdgpu_gem_info"
             self.assertEqual(resolved(opened) & resolved(dangerous), {gem_info.resolve()})

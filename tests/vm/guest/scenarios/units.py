@@ -16,6 +16,7 @@ def unit_series(name, unit, seat=None):
     return f'apu_seat_unit_{name}{{seat="{seat or unit}",unit="{unit}"}}'
 
 
+USER_SOURCE = 'apu_source_available{source="dbus_user"}'
 RESTARTS = unit_series("restarts_total", RESTARTED)
 POPULATED = unit_series("inactive_but_populated", LEFT)
 USERS_TIMEOUT = unit_series("stop_timeout_seconds", OF_USER, f"{USER}/{OF_USER}")
@@ -72,6 +73,8 @@ def run(report):
     report.fact("exit", exporter.wait())
     # Of the packaged service, with its own user and its sandbox.
     report.wait("the service sees it, too", lambda: guest.samples().get(RESTARTS) == 1)
+    report.wait("and that it may not ask a user's manager",
+                lambda: USER_SOURCE in guest.samples())
     report.metrics("service", guest.exposition())
     guest.run("systemctl", "stop", RESTARTED)
     guest.run("systemctl", "kill", LEFT, check=False)
