@@ -68,11 +68,6 @@ void append_list(std::string& out, std::string_view title, const std::vector<std
   }
 }
 
-std::string cut(std::string_view text, size_t width) {
-  const std::string plain = to_valid_utf8(text);
-  return plain.size() <= width ? plain : plain.substr(0, width - 3) + "...";
-}
-
 std::string full_name(const KernelLogState::HogKey& key) {
   return key.second.empty() ? key.first : fmt::format("{} [{}]", key.first, plain(key.second));
 }
@@ -126,7 +121,7 @@ void append_file(std::string& out, const LogFile& file) {
   }
   out += '\n';
   for (const std::string& problem : file.problems) {
-    out += fmt::format("    {}\n", cut(problem, kWidth + kWidth / 2));
+    out += fmt::format("    {}\n", cut_text(problem, kWidth + kWidth / 2));
   }
   if (file.unreadable > file.problems.size()) {
     out += fmt::format("    and {} more\n", file.unreadable - file.problems.size());
@@ -153,15 +148,15 @@ void append_boot_head(std::string& out, const Analysis& analysis, size_t index) 
                      time_text(boot.first_time, boot.times_are_uptime),
                      time_text(boot.last_time, boot.times_are_uptime), end_text(boot.end));
   if (!boot.kernel.empty()) {
-    out += fmt::format("  kernel {}{}{}\n", cut(boot.kernel, kWidth / 2),
-                       boot.machine.empty() ? "" : ", ", cut(boot.machine, kWidth));
+    out += fmt::format("  kernel {}{}{}\n", cut_text(boot.kernel, kWidth / 2),
+                       boot.machine.empty() ? "" : ", ", cut_text(boot.machine, kWidth));
   }
   if (!boot.parameters.empty()) {
     append_wrapped(out, kWidth, "  parameters ",
                    plain(fmt::format("{}", fmt::join(boot.parameters, " "))));
   }
   for (const std::string& note : boot.gpu_notes) {
-    out += fmt::format("  {}\n", cut(note, kWidth));
+    out += fmt::format("  {}\n", cut_text(note, kWidth));
   }
   out += fmt::format("  {} of the kernel, {} of user space left out",
                      number_of(boot.log.lines(), "line"), boot.log.ignored());
@@ -251,11 +246,12 @@ void append_counts(std::string& out, const BootAnalysis& boot) {
     add(scope == OomScope::kHost ? "oom_host" : "oom_memcg", count, "");
   }
   for (const auto& [key, counts] : boot.log.oom().kills()) {
-    add("oom_kill", counts.kills, cut(key.second.empty() ? "(no unit)" : key.second, kWidth / 2));
+    add("oom_kill", counts.kills,
+        cut_text(key.second.empty() ? "(no unit)" : key.second, kWidth / 2));
   }
   for (const auto& [key, counts] : boot.log.units()) {
     add(key.first == UnitEventKind::kSigkill ? "unit_sigkill" : "unit_stop_timeout", counts.events,
-        cut(key.second.empty() ? "(no name)" : key.second, kWidth / 2));
+        cut_text(key.second.empty() ? "(no name)" : key.second, kWidth / 2));
   }
   if (boot.oomd_kills > 0) {
     add("oomd_kill", boot.oomd_kills, fmt::format("{} processes", boot.oomd_killed_processes));
@@ -272,7 +268,8 @@ void append_timeline_line(std::string& out, const Analysis& analysis, const Boot
           ? fmt::format("{}:{}", plain(analysis.files[line.file].name), line.line)
           : std::to_string(line.line);
   out += fmt::format("    {} {:>8} {} {}\n", time_text(line.time, boot.times_are_uptime), where,
-                     line.meaning.weight == Weight::kDecisive ? '*' : ' ', cut(line.text, kWidth));
+                     line.meaning.weight == Weight::kDecisive ? '*' : ' ',
+                     cut_text(line.text, kWidth));
   if (line.more > 0) {
     out += fmt::format("    {} {:>8}   and {} more of {}\n",
                        time_text(line.last_time, boot.times_are_uptime), "", line.more,

@@ -1,7 +1,5 @@
 #include "collectors/kfd_owners.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <vector>
 
@@ -11,8 +9,7 @@
 namespace apu {
 
 Status check_host_processes(const FileRoot& procfs) {
-  const auto text = procfs.read("2/stat");
-  const auto stat = text ? parse_pid_stat(*text) : Result<PidStat>(text.error());
+  const auto stat = read_pid_stat(procfs, "2");
   if (!stat) {
     return stat.error();
   }
@@ -22,15 +19,11 @@ Status check_host_processes(const FileRoot& procfs) {
 }
 
 Status read_kfd_process_state(const FileRoot& procfs, KfdProcess& process) {
-  const auto text = procfs.read(fmt::format("{}/stat", process.pid));
-  if (!text) {
-    const bool gone = text.error().kind == ErrorKind::kNotFound;
-    process.state = gone ? KfdProcessState::kOrphan : KfdProcessState::kUnknown;
-    return std::nullopt;
-  }
-  const auto stat = parse_pid_stat(*text);
+  const auto stat = read_pid_stat(procfs, std::to_string(process.pid));
   if (!stat) {
-    return stat.error();
+    const bool gone = stat.error().kind == ErrorKind::kNotFound;
+    process.state = gone ? KfdProcessState::kOrphan : KfdProcessState::kUnknown;
+    return stat.error().kind == ErrorKind::kMalformed ? Status(stat.error()) : std::nullopt;
   }
   process.state = has_ended(*stat) ? KfdProcessState::kOrphan : KfdProcessState::kAlive;
   process.comm = stat->comm;
@@ -39,11 +32,14 @@ Status read_kfd_process_state(const FileRoot& procfs, KfdProcess& process) {
 }
 
 KfdOwners::Found KfdOwners::update() {
-  const auto names = sysfs_.list("class/kfd/kfd/proc");
   Found found;
   found.complete = !check_host_processes(procfs_);
+  if (!found.complete) {
+    return found;
+  }
+  const auto names = sysfs_.list("class/kfd/kfd/proc");
   std::vector<KfdProcess> processes;
-  for (const std::string& name : names&& found.complete ? *names : std::vector<std::string>()) {
+  for (const std::string& name : names ? *names : std::vector<std::string>()) {
     if (const auto pid = parse_number<std::int64_t>(name)) {
       processes.emplace_back().pid = *pid;
       (void)read_kfd_process_state(procfs_, processes.back());  // which the kfd collector reports

@@ -71,8 +71,7 @@ class KworkerFinder {
   static constexpr unsigned kLookAgainAfter = 20;
 
   static std::optional<KworkerSample> read_one(const FileRoot& procfs, const std::string& pid) {
-    const auto text = procfs.read(pid + "/stat");
-    const auto stat = text ? parse_pid_stat(*text) : Result<PidStat>(text.error());
+    const auto stat = read_pid_stat(procfs, pid);
     if (!stat || !is_kernel_thread(*stat)) {
       return std::nullopt;  // it ended in between, or a process took such a name
     }
@@ -104,7 +103,7 @@ class KworkersCollector : public Collector {
       return Error{ErrorKind::kNotFound, "no kworker in /proc: a process namespace of its own?"};
     }
     sources_.available("kworkers");
-    totals_.add_pass(clock_->now(), kworkers);
+    totals_.add_pass(clock_->monotonic(), kworkers);
     KworkersFacts facts = to_facts();
     Families families = to_families(facts);
     return Snapshot{std::move(facts), std::move(families)};
@@ -112,14 +111,13 @@ class KworkersCollector : public Collector {
 
  private:
   [[nodiscard]] KworkersFacts to_facts() const {
-    const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
     KworkersFacts facts;
-    facts.per_cpu_seconds = static_cast<double>(totals_.per_cpu_ticks()) / ticks_per_second;
+    facts.per_cpu_seconds = static_cast<double>(totals_.per_cpu_ticks()) / ticks_per_second();
     if (const auto rate = totals_.per_cpu_rate()) {
-      facts.per_cpu_cores = *rate / ticks_per_second;
+      facts.per_cpu_cores = *rate / ticks_per_second();
     }
     for (const auto& [workqueue, ticks] : totals_.by_workqueue()) {
-      facts.seconds_by_workqueue[workqueue] = static_cast<double>(ticks) / ticks_per_second;
+      facts.seconds_by_workqueue[workqueue] = static_cast<double>(ticks) / ticks_per_second();
     }
     return facts;
   }
@@ -148,14 +146,15 @@ std::optional<KworkerName> parse_kworker_name(std::string_view comm) {
   return name;
 }
 
-void KworkerTotals::add_pass(TimePoint time, const std::vector<KworkerSample>& kworkers) {
-  ++passes_;
+void KworkerTotals::add_pass(std::chrono::nanoseconds monotonic,
+                             const std::vector<KworkerSample>& kworkers) {
+  const bool first = passes_++ == 0;
   for (const KworkerSample& kworker : kworkers) {
     const Identity identity{kworker.pid, kworker.start_ticks};
     const auto before = seen_.find(identity);
     // What was used before the first pass went to queues that nobody saw.
     const std::uint64_t base = before != seen_.end() ? before->second.ticks
-                               : history_.empty()    ? kworker.cpu_ticks
+                               : first               ? kworker.cpu_ticks
                                                      : 0;
     const std::uint64_t used = kworker.cpu_ticks > base ? kworker.cpu_ticks - base : 0;
     per_cpu_ticks_ += kworker.name.per_cpu ? used : 0;
@@ -165,18 +164,11 @@ void KworkerTotals::add_pass(TimePoint time, const std::vector<KworkerSample>& k
   std::erase_if(seen_, [this](const auto& kworker) {
     return kworker.second.pass + kRememberedPasses < passes_;
   });
-  history_.emplace_back(time, per_cpu_ticks_);
-  while (history_.size() > 2 && history_[1].first <= time - kWindow) {
-    history_.pop_front();
-  }
+  per_cpu_history_.add(monotonic, static_cast<double>(per_cpu_ticks_));
 }
 
 std::optional<double> KworkerTotals::per_cpu_rate() const {
-  if (history_.empty() || history_.back().first - history_.front().first < kWindow) {
-    return std::nullopt;
-  }
-  const std::chrono::duration<double> span = history_.back().first - history_.front().first;
-  return static_cast<double>(history_.back().second - history_.front().second) / span.count();
+  return per_cpu_history_.rate(kWindow);
 }
 
 Families to_families(const KworkersFacts& facts) {

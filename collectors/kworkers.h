@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,7 +11,7 @@
 #include <vector>
 
 #include "collectors/parsers/pid_stat.h"
-#include "exporter/clock.h"
+#include "collectors/recent_series.h"
 #include "exporter/collector.h"
 
 namespace apu {
@@ -42,8 +41,8 @@ struct KworkerSample {
 /// ends takes nothing with it but what it used since the last pass.
 class KworkerTotals {
  public:
-  /// The kworkers of one pass, all of them.
-  void add_pass(TimePoint time, const std::vector<KworkerSample>& kworkers);
+  /// The kworkers of one pass, all of them. `monotonic`: Clock::monotonic.
+  void add_pass(std::chrono::nanoseconds monotonic, const std::vector<KworkerSample>& kworkers);
 
   [[nodiscard]] std::uint64_t per_cpu_ticks() const { return per_cpu_ticks_; }
 
@@ -74,7 +73,7 @@ class KworkerTotals {
   std::uint64_t passes_ = 0;
   std::uint64_t per_cpu_ticks_ = 0;
   std::map<std::string, std::uint64_t, std::less<>> by_workqueue_;
-  std::deque<std::pair<TimePoint, std::uint64_t>> history_;  // per_cpu_ticks_, kWindow long
+  RecentSeries per_cpu_history_{kWindow};  // of per_cpu_ticks_
 };
 
 /// The facts of a pass.

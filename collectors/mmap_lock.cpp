@@ -1,7 +1,6 @@
 #include "collectors/mmap_lock.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -99,13 +98,12 @@ class MmapLockCollector : public Collector {
   }
 
   bool probe_if_suspect(const ProcessIdentity& process) {
-    const auto text = procfs_.read(fmt::format("{}/stat", process.pid));
-    const auto stat = text ? parse_pid_stat(*text) : Result<PidStat>(Error{});
+    const auto stat = read_pid_stat(procfs_, std::to_string(process.pid));
     if (!stat || stat->start_ticks != process.start_ticks) {
       return false;  // it ended
     }
-    static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-    const double cpu = static_cast<double>(stat->user_ticks + stat->system_ticks) / ticks;
+    const double cpu =
+        static_cast<double>(stat->user_ticks + stat->system_ticks) / ticks_per_second();
     const bool suspect = suspects_.is_suspect(process, has_thread_in_disk_sleep(process.pid), cpu,
                                               std::chrono::steady_clock::now());
     if (suspect && probes_left_ > 0) {
@@ -119,8 +117,7 @@ class MmapLockCollector : public Collector {
     const std::string tasks = fmt::format("{}/task", pid);
     const auto names = procfs_.list(tasks);
     for (const std::string& name : names ? *names : std::vector<std::string>()) {
-      const auto text = procfs_.read(fmt::format("{}/{}/stat", tasks, name));
-      const auto stat = text ? parse_pid_stat(*text) : Result<PidStat>(Error{});
+      const auto stat = read_pid_stat(procfs_, fmt::format("{}/{}", tasks, name));
       if (stat && stat->state == 'D') {
         return true;
       }

@@ -36,26 +36,6 @@ constexpr double kKib = 1024;
 
 // --- parse
 
-bool is_octal(char c) {
-  return c >= '0' && c <= '7';
-}
-
-/// Resolves \NNN, by which the kernel writes blanks, TABs, newlines and backslashes.
-std::string unescape_octal(std::string_view text) {
-  std::string plain;
-  while (!text.empty()) {
-    const bool escaped = text.size() >= 4 && text[0] == '\\' && is_octal(text[1]) &&
-                         is_octal(text[2]) && is_octal(text[3]);
-    if (escaped) {
-      plain += static_cast<char>((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
-    } else {
-      plain += text[0];
-    }
-    text.remove_prefix(escaped ? 4 : 1);
-  }
-  return plain;
-}
-
 bool is_zram_device(std::string_view path) {
   return consume(path, "/dev/zram") && parse_number<unsigned>(path).has_value();
 }

@@ -13,8 +13,8 @@
 #include "collectors/kfd_limits.h"
 #include "collectors/memory.h"
 #include "collectors/pressure.h"
+#include "collectors/recent_series.h"
 #include "collectors/seats/seats.h"
-#include "collectors/seats/series.h"
 #include "exporter/store.h"
 
 namespace apu {
@@ -162,6 +162,7 @@ class VerdictCollector : public Collector {
       note_missing(evidence, false, "seats", "cgroup2");
     }
     if (!seats) {
+      evidence.not_known.emplace_back("what the seats do: no collector says");
       return;
     }
     for (const auto& [name, state] : seats->states) {

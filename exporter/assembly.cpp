@@ -5,10 +5,15 @@
 namespace apu {
 namespace {
 
+/// Whether the host is a recording that has a time of its own.
+bool has_own_time(const SourceRoots& roots) {
+  std::error_code error;
+  return roots.fixture && std::filesystem::exists(roots.fixture_time, error);
+}
+
 /// A fixture's clock stands still at its `time`; all other hosts have the real one.
 Result<std::shared_ptr<const Clock>> make_clock(const SourceRoots& roots) {
-  std::error_code error;
-  if (!roots.fixture || !std::filesystem::exists(roots.fixture_time, error)) {
+  if (!has_own_time(roots)) {
     return std::shared_ptr<const Clock>(std::make_shared<SystemClock>());
   }
   const auto time = read_fixture_time(roots.fixture_time);
@@ -64,6 +69,7 @@ Result<Exporter> assemble(const Options& options, std::span<const CollectorSpec>
       exporter.runner, sources);
   exporter.replay = *std::move(replay);
   exporter.clock = *clock;
+  exporter.recorded = exporter.replay || has_own_time(roots);
   return exporter;
 }
 

@@ -18,6 +18,7 @@ struct Exporter {
   std::shared_ptr<Endpoints> endpoints;
   std::optional<Replay> replay;  ///< with --replay.frames
   std::shared_ptr<const Clock> clock;
+  bool recorded = false;  ///< the host is a recording: its time stands still, or is replayed
 };
 
 /// Errors: a fixture's clock, or the frames of a replay, that cannot be read.

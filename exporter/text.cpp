@@ -34,6 +34,15 @@ size_t utf8_sequence_length(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
+/// Whether it is a byte of a UTF-8 sequence other than the first.
+bool is_continuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
+}
+
+bool is_octal(char c) {
+  return c >= '0' && c <= '7';
+}
+
 bool is_control(std::string_view sequence) {
   const auto lead = static_cast<unsigned char>(sequence[0]);
   const bool c1 = lead == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0;
@@ -112,6 +121,34 @@ std::string to_valid_utf8(std::string_view text) {
     text.remove_prefix(std::max<size_t>(length, 1));
   }
   return valid;
+}
+
+std::string unescape_octal(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const bool escaped = text.size() >= 4 && text[0] == '\\' && is_octal(text[1]) &&
+                         is_octal(text[2]) && is_octal(text[3]);
+    if (escaped) {
+      plain += static_cast<char>((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
+    } else {
+      plain += text[0];
+    }
+    text.remove_prefix(escaped ? 4 : 1);
+  }
+  return plain;
+}
+
+std::string cut_text(std::string_view text, size_t width) {
+  constexpr std::string_view kMark = "...";
+  std::string plain = to_valid_utf8(text);
+  if (plain.size() <= width) {
+    return plain;
+  }
+  size_t end = width - kMark.size();
+  while (end > 0 && is_continuation(plain[end])) {
+    --end;  // a character is left out as a whole
+  }
+  return plain.substr(0, end).append(kMark);
 }
 
 void append_wrapped(std::string& out, size_t width, std::string_view first, std::string_view text) {

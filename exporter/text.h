@@ -55,6 +55,12 @@ std::optional<std::uint64_t> take_unsigned(std::string_view& text);
 /// blanks. One bad byte in a label makes Prometheus reject the whole scrape.
 std::string to_valid_utf8(std::string_view text);
 
+/// Resolves "\\NNN", by which the kernel writes blanks, TABs, newlines and backslashes in names.
+std::string unescape_octal(std::string_view text);
+
+/// As to_valid_utf8, and what does not fit into `width` bytes, of 3 at least, is "...".
+std::string cut_text(std::string_view text, size_t width);
+
 /// Adds `text` to `out`, broken into lines of at most `width` bytes where its words allow it. The
 /// first line starts with `first`, the others with as many blanks.
 void append_wrapped(std::string& out, size_t width, std::string_view first, std::string_view text);

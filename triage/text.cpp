@@ -47,11 +47,6 @@ std::string time_text(TimePoint time) {
                      fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
 }
 
-std::string cut(std::string_view text, size_t width) {
-  std::string plain = to_valid_utf8(text);
-  return plain.size() <= width ? plain : to_valid_utf8(plain.substr(0, width - 2)) + "..";
-}
-
 std::string upper(std::string_view label) {
   std::string text(label);
   for (char& c : text) {
@@ -81,7 +76,7 @@ std::string first_line(const TriageReport& report) {
   }
   if (!report.verdict.concerned.empty()) {
     return fmt::format("SEAT AT FAULT: {} is {}; no fault of the host is known",
-                       cut(report.seats.front().name, kWidth / 3),
+                       cut_text(report.seats.front().name, kWidth / 3),
                        to_label(report.seats.front().state.value_or(SeatState::kDown)));
   }
   if (judgement.verdict == Verdict::kUnknown) {
@@ -96,7 +91,7 @@ void append_host(std::string& out, const TriageReport& report) {
   if (report.host) {
     line += fmt::format(", up {}", span_text(report.host->boot_time, report.now));
     for (const std::string& part : {report.host->machine, report.host->kernel}) {
-      line += part.empty() ? "" : ", " + cut(part, kWidth / 2);
+      line += part.empty() ? "" : ", " + cut_text(part, kWidth / 2);
     }
   }
   append_wrapped(out, kWidth, "", line);
@@ -139,13 +134,14 @@ void append_seats(std::string& out, const TriageReport& report) {
     const TriageSeat& seat = report.seats[i];
     const bool has_reason = seat.state && is_fault(*seat.state) && !seat.reasons.empty();
     const std::string line = fmt::format(
-        "{:<18} {:<10} {:>7} {:>7} {:>7}  {}", cut(seat.name, 18),
+        "{:<18} {:<10} {:>7} {:>7} {:>7}  {}", cut_text(seat.name, 18),
         seat.state ? to_label(*seat.state) : "not known",
         seat.since ? span_text(*seat.since, report.now) : "-",
         seat.gpu_bytes ? gibibytes(*seat.gpu_bytes) : "-",
         seat.pid ? std::to_string(*seat.pid) : "-",
-        has_reason ? cut(seat.reasons.front().what + " " + seat.reasons.front().value, kWhyWidth)
-                   : "");
+        has_reason
+            ? cut_text(seat.reasons.front().what + " " + seat.reasons.front().value, kWhyWidth)
+            : "");
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   if (report.seats.size() > kShownSeats) {
@@ -158,7 +154,7 @@ void append_names(std::string& out, std::string_view title, const std::vector<st
   if (!names.empty()) {
     std::string text;
     for (const std::string& name : names) {
-      text += (text.empty() ? "" : ", ") + cut(name, kWidth / 2);
+      text += (text.empty() ? "" : ", ") + cut_text(name, kWidth / 2);
     }
     append_wrapped(out, kWidth, title, text);
   }
@@ -196,7 +192,7 @@ void append_events(std::string& out, const TriageReport& report) {
     const TriageEvent& event = report.events[i];
     out += fmt::format(" {:>8} ago {:>7} x {}\n",
                        event.last ? span_text(*event.last, report.now) : "?", event.count,
-                       cut(event.event, kWidth - 24));
+                       cut_text(event.event, kWidth - 24));
   }
 }
 

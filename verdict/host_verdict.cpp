@@ -15,27 +15,6 @@ namespace {
 constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 constexpr double kPercent = 100;
 
-/// Adds a reason; of several verdicts the worst holds, and all reasons stay.
-void convict(Judgement& judgement, Verdict verdict, Evidence evidence) {
-  if (verdict > judgement.verdict) {
-    judgement.verdict = verdict;
-    judgement.since = evidence.since;
-  } else if (verdict == judgement.verdict && evidence.since) {
-    judgement.since = std::min(judgement.since.value_or(*evidence.since), *evidence.since);
-  }
-  judgement.evidence.push_back(std::move(evidence));
-}
-
-Evidence make_evidence(std::string what, std::string value, std::string threshold,
-                       std::string source) {
-  Evidence evidence;
-  evidence.what = std::move(what);
-  evidence.value = std::move(value);
-  evidence.threshold = std::move(threshold);
-  evidence.source = std::move(source);
-  return evidence;
-}
-
 bool any_resident(const HostEvidence& evidence) {
   return std::any_of(evidence.seats.begin(), evidence.seats.end(),
                      [](const auto& seat) { return seat.second.state != SeatState::kDown; });

@@ -78,18 +78,6 @@ std::optional<TimePoint> earliest(const std::optional<TimePoint>& a,
   return a && b ? std::min(*a, *b) : a ? a : b;
 }
 
-/// Adds evidence for `verdict`, and raises the judgement to it.
-void convict(Judgement& judgement, Verdict verdict, Evidence evidence) {
-  if (verdict > judgement.verdict) {
-    judgement.verdict = verdict;
-    judgement.since = evidence.since;
-  } else if (verdict == judgement.verdict && evidence.since) {
-    judgement.since =
-        judgement.since ? std::min(*judgement.since, *evidence.since) : evidence.since;
-  }
-  judgement.evidence.push_back(std::move(evidence));
-}
-
 Evidence storm_evidence(const Storm& storm) {
   return {
       fmt::format("{} thrashes", storm.function.first),

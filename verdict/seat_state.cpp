@@ -26,12 +26,8 @@ std::string share_text(double share) {
 
 void add(Reasons& reasons, std::string what, std::string value, std::string threshold,
          std::string source) {
-  Evidence evidence;
-  evidence.what = std::move(what);
-  evidence.value = std::move(value);
-  evidence.threshold = std::move(threshold);
-  evidence.source = std::move(source);
-  reasons.push_back(std::move(evidence));
+  reasons.push_back(
+      make_evidence(std::move(what), std::move(value), std::move(threshold), std::move(source)));
 }
 
 // --- thrashing

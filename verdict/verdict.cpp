@@ -1,5 +1,8 @@
 #include "verdict/verdict.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace apu {
 
 std::string_view to_label(Verdict verdict) {
@@ -24,6 +27,21 @@ std::string_view to_label(Verdict verdict) {
 
 bool is_fault(Verdict verdict) {
   return verdict != Verdict::kUnknown && verdict != Verdict::kHealthy;
+}
+
+Evidence make_evidence(std::string what, std::string value, std::string threshold,
+                       std::string source) {
+  return {std::move(what), std::move(value), std::move(threshold), std::nullopt, std::move(source)};
+}
+
+void convict(Judgement& judgement, Verdict verdict, Evidence evidence) {
+  if (verdict > judgement.verdict) {
+    judgement.verdict = verdict;
+    judgement.since = evidence.since;
+  } else if (verdict == judgement.verdict && evidence.since) {
+    judgement.since = std::min(judgement.since.value_or(*evidence.since), *evidence.since);
+  }
+  judgement.evidence.push_back(std::move(evidence));
 }
 
 }  // namespace apu

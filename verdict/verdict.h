@@ -46,4 +46,11 @@ struct Judgement {
   std::vector<std::string> doubts;  ///< what speaks for a fault, and does not suffice
 };
 
+/// Evidence that says nothing of its time.
+Evidence make_evidence(std::string what, std::string value, std::string threshold,
+                       std::string source);
+
+/// Adds evidence for `verdict`, and raises the judgement to it. Evidence for less stays.
+void convict(Judgement& judgement, Verdict verdict, Evidence evidence);
+
 }  // namespace apu

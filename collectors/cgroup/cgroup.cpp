@@ -89,10 +89,6 @@ void add_pressure(MetricWriter& metrics, const std::string& seat, const CgroupMe
   }
 }
 
-SeatRules rules_of(const SeatOptions& options) {
-  return {options.patterns.empty() ? SeatRules::default_patterns() : options.patterns, options.max};
-}
-
 class CgroupCollector : public Collector {
  public:
   explicit CgroupCollector(const CollectorContext& context)

@@ -44,23 +44,6 @@ bool is_whole(std::string_view root) {
   return root == "/" || root.starts_with("/..");
 }
 
-std::string unescape_octal(std::string_view text) {
-  constexpr size_t kLength = 4;  // "\\040"
-  const auto digit = [](char c) { return c >= '0' && c <= '7'; };
-  std::string plain;
-  while (!text.empty()) {
-    if (text.size() >= kLength && text[0] == '\\' && digit(text[1]) && digit(text[2]) &&
-        digit(text[3])) {
-      plain += static_cast<char>((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
-      text.remove_prefix(kLength);
-    } else {
-      plain += text[0];
-      text.remove_prefix(1);
-    }
-  }
-  return plain;
-}
-
 /// That of the host's first process, or of ours where that is closed to us.
 std::vector<std::string> read_mountinfos(const SourceRoots& roots) {
   const FileRoot procfs(roots.procfs);

@@ -25,8 +25,7 @@ constexpr MetricInfo kClients{
     "and while one may be missing (/proc/PID/fdinfo)"};
 constexpr MetricInfo kMemory{"apu_gpu_client_memory_bytes", MetricType::Gauge, "gpu,pool",
                              "Memory of all clients of the GPU, where it lies now; absent while "
-                             "one could not be read, or may "
-                             "be missing (/proc/PID/fdinfo)"};
+                             "one could not be read, or may be missing (/proc/PID/fdinfo)"};
 constexpr MetricInfo kUnread{"apu_gpu_unread_clients", MetricType::Gauge, "",
                              "Clients whose memory could not be read, and descriptors of unknown "
                              "clients (/proc/PID/fdinfo)"};

@@ -18,12 +18,6 @@ bool by_number(const GpuDescriptor& a, const GpuDescriptor& b) {
                                             : a.number < b.number;
 }
 
-std::optional<PidStat> read_stat(const FileRoot& procfs, std::int64_t pid) {
-  const auto text = procfs.read(std::to_string(pid) + "/stat");
-  auto stat = text ? parse_pid_stat(*text) : Result<PidStat>(text.error());
-  return stat ? std::optional(*std::move(stat)) : std::nullopt;
-}
-
 }  // namespace
 
 Status GpuHolders::update(const KfdProcesses& kfd, const DrmMinors& minors, bool sweep_all) {
@@ -122,7 +116,7 @@ void GpuHolders::look_again() {
 
 /// Sets who it is. False if it has ended.
 bool GpuHolders::identify(GpuHolder& holder, const KfdProcesses& kfd) {
-  const auto stat = read_stat(procfs_, holder.process.pid);
+  const auto stat = read_pid_stat(procfs_, std::to_string(holder.process.pid));
   if (!stat || has_ended(*stat)) {
     return false;
   }
@@ -162,7 +156,7 @@ std::optional<GpuHolders::Links> GpuHolders::list(std::int64_t pid) {
 
 /// Threads of the kernel and the dead hold nothing, and are denied all the same.
 void GpuHolders::note_denied(std::int64_t pid) {
-  const auto stat = read_stat(procfs_, pid);
+  const auto stat = read_pid_stat(procfs_, std::to_string(pid));
   if (stat && !has_ended(*stat) && !is_kernel_thread(*stat)) {
     denied_.insert(pid);
   }

@@ -1,6 +1,7 @@
 #include "collectors/parsers/pid_stat.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -84,6 +85,16 @@ Result<PidStat> parse_pid_stat(std::string_view text) {
   }
   stat.pid = *pid;
   return stat;
+}
+
+Result<PidStat> read_pid_stat(const FileRoot& procfs, std::string_view directory) {
+  const auto text = procfs.read(fmt::format("{}/stat", directory));
+  return text ? parse_pid_stat(*text) : Result<PidStat>(text.error());
+}
+
+double ticks_per_second() {
+  static const auto kTicks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return kTicks;
 }
 
 }  // namespace apu

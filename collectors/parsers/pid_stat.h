@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "exporter/file_root.h"
 #include "exporter/result.h"
 
 namespace apu {
@@ -40,5 +41,12 @@ bool leader_has_ended(const PidStat& stat);
 /// Shape:  one line; the name in parentheses ends at the last one, whatever it holds.
 /// Errors: kMalformed if a field that we use is missing or not a number.
 Result<PidStat> parse_pid_stat(std::string_view text);
+
+/// The same from DIRECTORY/stat below procfs: "4242", "self", "4242/task/4243".
+/// Errors: as of reading, too.
+Result<PidStat> read_pid_stat(const FileRoot& procfs, std::string_view directory);
+
+/// Clock ticks a second, the unit of stat's times.
+double ticks_per_second();
 
 }  // namespace apu

@@ -90,8 +90,7 @@ class SeatConfigCollector : public Collector {
 
   /// nullopt if it has ended.
   [[nodiscard]] std::optional<std::string> comm_of(const ProcessKey& process) const {
-    const auto text = procfs_.read(fmt::format("{}/stat", process.pid));
-    const auto stat = text ? parse_pid_stat(*text) : Result<PidStat>(Error{});
+    const auto stat = read_pid_stat(procfs_, std::to_string(process.pid));
     return stat && stat->start_ticks == process.start_ticks ? std::optional(stat->comm)
                                                             : std::nullopt;
   }

@@ -1,7 +1,5 @@
 #include "collectors/seat_tasks/activity.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,11 +7,6 @@ namespace apu {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
-
-double ticks_per_second() {
-  static const auto kTicks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return kTicks;
-}
 
 /// How much a counter rose; 0 for one that fell, which none of these does.
 double rise(std::uint64_t before, std::uint64_t after) {
@@ -105,7 +98,8 @@ ProcessInterval interval_between(const ProcessSample& before, const ProcessSampl
   ProcessInterval interval;
   interval.length = after.time - before.time;
   const double seconds = interval.length.count();
-  std::optional<double> switches = 0;
+  double switches = 0;
+  bool switches_known = true;
   for (const TaskSample& task : after.tasks) {
     const ThreadInterval thread = thread_between(task_in(before, task.key), task, interval.length);
     interval.process.user += thread.cpu.user;
@@ -120,14 +114,11 @@ ProcessInterval interval_between(const ProcessSample& before, const ProcessSampl
       interval.pegged.insert(task.key);
       interval.spinning_threads += thread.cpu.system <= kSpinSystem ? 1 : 0;
     }
-    if (switches && thread.voluntary_switches) {
-      *switches += *thread.voluntary_switches;
-    } else {
-      switches.reset();
-    }
+    switches += thread.voluntary_switches.value_or(0);
+    switches_known = switches_known && thread.voluntary_switches;
   }
-  if (switches) {
-    interval.other_switches = *switches - interval.hottest_switches.value_or(0);
+  if (switches_known) {
+    interval.other_switches = switches - interval.hottest_switches.value_or(0);
   }
   interval.faults = (rise(before.stat.minor_faults, after.stat.minor_faults) +
                      rise(before.stat.major_faults, after.stat.major_faults)) /

@@ -1,7 +1,5 @@
 #include "collectors/seat_tasks/seat_tasks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
@@ -98,38 +96,6 @@ Value sum_of(const Samples& samples, Get get) {
   return sum;
 }
 
-/// Which processes of a seat started, as far as it was watched.
-class ProcessStarts {
- public:
-  std::uint64_t count(const Seat& seat) {
-    Starts& starts = starts_[seat.name];
-    const bool uses_gpu = std::any_of(seat.processes.begin(), seat.processes.end(),
-                                      [](const SeatProcess& process) { return process.on_gpu; });
-    starts.uses_gpu = starts.uses_gpu || uses_gpu;
-    std::set<ProcessKey> living;
-    for (const SeatProcess& process : seat.processes) {
-      const bool counted = starts.counted.contains(process.key);
-      if (counted || process.on_gpu || !starts.uses_gpu) {
-        living.insert(process.key);
-        starts.count += counted ? 0 : 1;
-      }
-    }
-    starts.counted = std::move(living);
-    return starts.count;
-  }
-
-  void keep_only(const SeatIndex& index) { apu::keep_only(index, starts_); }
-
- private:
-  struct Starts {
-    std::uint64_t count = 0;
-    bool uses_gpu = false;
-    std::set<ProcessKey> counted;  // that live
-  };
-
-  std::map<std::string, Starts> starts_;
-};
-
 class SeatTasksCollector : public Collector {
  public:
   explicit SeatTasksCollector(const CollectorContext& context)
@@ -167,8 +133,8 @@ class SeatTasksCollector : public Collector {
 
   struct Watched {
     ProcessHistory history;
-    ThreadCounter voluntary;
-    ThreadCounter involuntary;
+    SurvivingSum voluntary;
+    SurvivingSum involuntary;
   };
 
   void look_at(const Seat& seat, SeatTasksFacts& facts, MetricWriter& metrics) {
@@ -208,9 +174,8 @@ class SeatTasksCollector : public Collector {
   }
 
   [[nodiscard]] TimePoint start_of(const ProcessSample& sample) const {
-    static const auto kTicks = static_cast<double>(::sysconf(_SC_CLK_TCK));
     const std::chrono::duration<double> since_boot(static_cast<double>(sample.stat.start_ticks) /
-                                                   kTicks);
+                                                   ticks_per_second());
     return boot_time_ + std::chrono::duration_cast<TimePoint::duration>(since_boot);
   }
 
@@ -230,13 +195,13 @@ class SeatTasksCollector : public Collector {
   }
 
   void add_counters(const Seat& seat, const Samples& samples, MetricWriter& metrics) {
-    static const double kTick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    const double tick = 1.0 / ticks_per_second();
     const auto of_stat = [&](const char* what, std::uint64_t PidStat::*member) {
       return counter(seat, what, samples,
                      [&](const ProcessSample& sample) { return Value(sample.stat.*member); });
     };
-    metrics.set(kCpu, {seat.name, "user"}, *of_stat("user", &PidStat::user_ticks) * kTick);
-    metrics.set(kCpu, {seat.name, "system"}, *of_stat("system", &PidStat::system_ticks) * kTick);
+    metrics.set(kCpu, {seat.name, "user"}, *of_stat("user", &PidStat::user_ticks) * tick);
+    metrics.set(kCpu, {seat.name, "system"}, *of_stat("system", &PidStat::system_ticks) * tick);
     metrics.set(kFaults, {seat.name, "minor"}, of_stat("minor", &PidStat::minor_faults));
     metrics.set(kFaults, {seat.name, "major"}, of_stat("major", &PidStat::major_faults));
     metrics.set(kReads, {seat.name},
@@ -255,15 +220,18 @@ class SeatTasksCollector : public Collector {
   }
 
   static Value switches(const ProcessSample& sample,
-                        std::optional<std::uint64_t> TaskSample::*member, ThreadCounter& threads) {
+                        std::optional<std::uint64_t> TaskSample::*member, SurvivingSum& threads) {
+    std::set<ProcessIdentity> living;
     std::map<ProcessIdentity, std::uint64_t> values;
     for (const TaskSample& task : sample.tasks) {
+      living.insert(task.key);
       if (const Value& value = task.*member) {
         values[task.key] = *value;
       }
     }
-    const Value total = threads.total(values);
-    return sample.all_tasks ? total : std::nullopt;
+    const std::uint64_t total = threads.total(
+        values, [&](const ProcessIdentity& thread) { return living.contains(thread); });
+    return sample.all_tasks ? Value(total) : std::nullopt;
   }
 
   static void add_threads(const std::string& seat, const Samples& samples, MetricWriter& metrics) {
@@ -341,18 +309,6 @@ class SeatTasksCollector : public Collector {
 };
 
 }  // namespace
-
-std::uint64_t ThreadCounter::total(const std::map<ProcessIdentity, std::uint64_t>& living) {
-  for (const auto& [thread, value] : last_) {
-    ended_ += living.contains(thread) ? 0 : value;
-  }
-  last_ = living;
-  std::uint64_t total = ended_;
-  for (const auto& [thread, value] : living) {
-    total += value;
-  }
-  return total;
-}
 
 std::span<const MetricInfo> seat_tasks_metrics() {
   return kMetrics;

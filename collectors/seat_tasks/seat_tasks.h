@@ -17,18 +17,6 @@
 
 namespace apu {
 
-/// Adds up a counter of a process's threads, which come and go.
-class ThreadCounter {
- public:
-  /// What the process's threads counted so far: those that live, and those that were seen and
-  /// ended.
-  std::uint64_t total(const std::map<ProcessIdentity, std::uint64_t>& living);
-
- private:
-  std::uint64_t ended_ = 0;
-  std::map<ProcessIdentity, std::uint64_t> last_;
-};
-
 /// A process of a seat.
 struct SeatProcessFacts {
   ProcessKey key;

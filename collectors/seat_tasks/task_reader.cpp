@@ -63,16 +63,14 @@ std::optional<std::string> TaskReader::text_of(const std::string& file) const {
 }
 
 std::optional<PidStat> TaskReader::stat_of(const std::string& directory) const {
-  const auto text = text_of(directory + "/stat");
-  if (!text) {
-    return std::nullopt;  // it ended
+  auto stat = read_pid_stat(procfs_, directory);
+  if (stat) {
+    return *std::move(stat);
   }
-  auto stat = parse_pid_stat(*text);
-  if (!stat) {
+  if (stat.error().kind == ErrorKind::kMalformed) {  // else it ended
     sources_.parse_error(kSource, fmt::format("{}/{}", directory, stat.error().message));
-    return std::nullopt;
   }
-  return *std::move(stat);
+  return std::nullopt;
 }
 
 PidStatus TaskReader::status_of(const std::string& directory) const {

@@ -1,6 +1,7 @@
 #include "collectors/seats/accounting.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace apu {
 namespace {
@@ -22,7 +23,7 @@ std::optional<std::uint64_t> kfd_total_of(const SeatInputs& inputs, const Proces
   std::optional<std::uint64_t> sum;
   for (const KfdProcess& process :
        inputs.kfd == nullptr ? std::vector<KfdProcess>() : inputs.kfd->processes) {
-    if (!lives(process) || process.pid != key.pid || process.start_ticks != key.start_ticks) {
+    if (!lives(process) || !is_of(process, key)) {
       continue;
     }
     for (const KfdProcessGpu& part : process.gpus) {
@@ -109,9 +110,8 @@ void add_kfd(const SeatInputs& inputs, const Seat& seat, SeatAccount& account) {
   std::set<std::string> seen;
   for (const KfdProcess& process : inputs.kfd->processes) {
     const bool ours =
-        std::any_of(seat.processes.begin(), seat.processes.end(), [&](const SeatProcess& each) {
-          return each.key.pid == process.pid && each.key.start_ticks == process.start_ticks;
-        });
+        std::any_of(seat.processes.begin(), seat.processes.end(),
+                    [&](const SeatProcess& each) { return is_of(process, each.key); });
     if (!ours || !lives(process)) {
       continue;
     }
@@ -230,6 +230,25 @@ bool shows_all(const SeatInputs& inputs, const ProcessKey& process, const std::s
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> held_by_clients(const ClientMemory& clients, const ProcessKey& key) {
+  const auto found = clients.by_process.find(key);
+  if (found == clients.by_process.end()) {
+    return std::nullopt;
+  }
+  std::uint64_t sum = 0;
+  for (const auto& [gpu, pools] : found->second) {
+    if (pools.size() < std::size(kPools)) {
+      return std::nullopt;
+    }
+    sum += sum_of(pools);
+  }
+  return sum;
+}
+
+bool is_of(const KfdProcess& entry, const ProcessKey& process) {
+  return entry.pid == process.pid && entry.start_ticks == process.start_ticks;
+}
 
 ClientMemory to_client_memory(const GpuClientsFacts& facts) {
   ClientMemory memory;

@@ -30,6 +30,12 @@ struct ClientMemory {
   std::map<std::string, PoolsOfGpu> unowned;
 };
 
+/// What the clients of a process hold on all GPUs, bytes; nullopt where a part is not known.
+std::optional<std::uint64_t> held_by_clients(const ClientMemory& clients, const ProcessKey& key);
+
+/// Whether an entry of KFD is that of this process.
+bool is_of(const KfdProcess& entry, const ProcessKey& process);
+
 /// What the collector of clients found, in these terms.
 ClientMemory to_client_memory(const GpuClientsFacts& facts);
 

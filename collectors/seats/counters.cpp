@@ -1,45 +1,44 @@
 #include "collectors/seats/counters.h"
 
-#include <algorithm>
-#include <set>
-
 namespace apu {
 
-std::uint64_t SeatCounters::total(const Seat& seat, const std::string& what,
-                                  const std::map<ProcessKey, std::uint64_t>& values) {
-  Count& count = counts_[{seat.name, what}];
-  for (const auto& [process, value] : values) {
-    count.living[process] = value;
-    count.ended.erase(process);  // it was away for a pass
+std::uint64_t SurvivingSum::sum() {
+  while (ended_.size() > kRemembered) {
+    before_ += ended_.begin()->second;
+    ended_.erase(ended_.begin());
   }
-  std::erase_if(count.living, [&](const auto& entry) {
-    const bool lives =
-        std::any_of(seat.processes.begin(), seat.processes.end(),
-                    [&](const SeatProcess& process) { return process.key == entry.first; });
-    if (!lives) {
-      count.ended[entry.first] = entry.second;
-    }
-    return !lives;
-  });
-  while (count.ended.size() > kRemembered) {
-    count.before += count.ended.begin()->second;
-    count.ended.erase(count.ended.begin());
-  }
-  std::uint64_t total = count.before;
-  for (const auto* processes : {&count.living, &count.ended}) {
-    for (const auto& [process, value] : *processes) {
+  std::uint64_t total = before_;
+  for (const auto* values : {&living_, &ended_}) {
+    for (const auto& [key, value] : *values) {
       total += value;
     }
   }
   return total;
 }
 
-void SeatCounters::keep_only(const SeatIndex& index) {
-  std::set<std::string> names;
-  for (const Seat& seat : index.seats) {
-    names.insert(seat.name);
+std::uint64_t SeatCounters::total(const Seat& seat, const std::string& what,
+                                  const std::map<ProcessKey, std::uint64_t>& values) {
+  return sums_[seat.name][what].total(values, [&](const ProcessKey& key) {
+    return std::any_of(seat.processes.begin(), seat.processes.end(),
+                       [&](const SeatProcess& process) { return process.key == key; });
+  });
+}
+
+std::uint64_t ProcessStarts::count(const Seat& seat) {
+  Starts& starts = starts_[seat.name];
+  const bool uses_gpu = std::any_of(seat.processes.begin(), seat.processes.end(),
+                                    [](const SeatProcess& process) { return process.on_gpu; });
+  starts.uses_gpu = starts.uses_gpu || uses_gpu;
+  std::set<ProcessKey> living;
+  for (const SeatProcess& process : seat.processes) {
+    const bool counted = starts.counted.contains(process.key);
+    if (counted || process.on_gpu || !starts.uses_gpu) {
+      living.insert(process.key);
+      starts.count += counted ? 0 : 1;
+    }
   }
-  std::erase_if(counts_, [&](const auto& entry) { return !names.contains(entry.first.first); });
+  starts.counted = std::move(living);
+  return starts.count;
 }
 
 }  // namespace apu

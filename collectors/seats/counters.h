@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -9,27 +11,66 @@
 
 namespace apu {
 
-/// Makes of counters of processes, which come and go, a counter of their seat, which never falls
-/// while the seat lives.
-class SeatCounters {
+/// Adds up a counter of things that come and go, threads or processes: the sum never falls.
+class SurvivingSum {
  public:
-  /// The seat's count, from those of its processes that could be read now. One that ended keeps
-  /// what it had; so does one that could not be read.
-  std::uint64_t total(const Seat& seat, const std::string& what,
-                      const std::map<ProcessKey, std::uint64_t>& values);
-
-  void keep_only(const SeatIndex& index);
+  /// What all of them counted so far, from what could be read now. One of which `lives` is false
+  /// keeps what it had; so does one that lives and could not be read.
+  template <typename Lives>
+  std::uint64_t total(const std::map<ProcessIdentity, std::uint64_t>& values, Lives lives) {
+    for (const auto& [key, value] : values) {
+      living_[key] = value;
+      ended_.erase(key);  // it was away for a pass
+    }
+    std::erase_if(living_, [&](const auto& entry) {
+      const bool ended = !lives(entry.first);
+      if (ended) {
+        ended_[entry.first] = entry.second;
+      }
+      return ended;
+    });
+    return sum();
+  }
 
  private:
   static constexpr size_t kRemembered = 64;  // that ended: one may come back
 
-  struct Count {
-    std::uint64_t before = 0;  // of those that are no longer remembered
-    std::map<ProcessKey, std::uint64_t> ended;
-    std::map<ProcessKey, std::uint64_t> living;
+  std::uint64_t sum();
+
+  std::uint64_t before_ = 0;  // of those that are no longer remembered
+  std::map<ProcessIdentity, std::uint64_t> ended_;
+  std::map<ProcessIdentity, std::uint64_t> living_;
+};
+
+/// Makes of counters of processes a counter of their seat, which never falls while the seat lives.
+class SeatCounters {
+ public:
+  /// The seat's count, from those of its processes that could be read now.
+  std::uint64_t total(const Seat& seat, const std::string& what,
+                      const std::map<ProcessKey, std::uint64_t>& values);
+
+  void keep_only(const SeatIndex& index) { apu::keep_only(index, sums_); }
+
+ private:
+  std::map<std::string, std::map<std::string, SurvivingSum>> sums_;  // by seat and counter
+};
+
+/// Counts the processes of a seat that started, as far as it was watched.
+class ProcessStarts {
+ public:
+  /// Those that were seen to use the GPU; of a seat that uses none, all of its processes.
+  std::uint64_t count(const Seat& seat);
+
+  void keep_only(const SeatIndex& index) { apu::keep_only(index, starts_); }
+
+ private:
+  struct Starts {
+    std::uint64_t count = 0;
+    bool uses_gpu = false;
+    std::set<ProcessKey> counted;  // that live
   };
 
-  std::map<std::pair<std::string, std::string>, Count> counts_;
+  std::map<std::string, Starts> starts_;
 };
 
 }  // namespace apu

@@ -61,6 +61,10 @@ std::vector<std::string> SeatRules::default_patterns() {
           "*koboldcpp*", "*tabbyapi*", "*whisper*",  "*text-generation*"};
 }
 
+SeatRules rules_of(const SeatOptions& options) {
+  return {options.patterns.empty() ? SeatRules::default_patterns() : options.patterns, options.max};
+}
+
 bool SeatRules::matches(std::string_view unit) const {
   const std::string name(unit);
   const std::string whole = name.ends_with(".scope") ? name : name + ".service";

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collectors/seats/place.h"
+#include "exporter/collector.h"
 #include "exporter/guarded_reader.h"
 
 namespace apu {
@@ -62,6 +63,9 @@ struct SeatRules {
 
   [[nodiscard]] bool matches(std::string_view unit) const;
 };
+
+/// The rules by the options, with the patterns that are the default where none is given.
+SeatRules rules_of(const SeatOptions& options);
 
 /// Finds seats and names them. A name stays with its cgroup while that lives; of several that would
 /// have the same one, those that came later get "-2", "-3".

@@ -64,6 +64,7 @@ constexpr std::array kMetrics{kState,     kStateSeconds,  kInfo,       kSeatConf
                               kEvicted,   kQueues,        kDivergence, kHostDivergence,
                               kUnowned};
 
+/// By which processes are ranked: as much of their memory as is known.
 std::uint64_t gpu_bytes(const ClientMemory* clients, const ProcessKey& process) {
   std::uint64_t sum = 0;
   if (clients == nullptr) {

@@ -15,28 +15,36 @@ constexpr Seconds kEvictedWindow{60};
 constexpr Seconds kKworkerWindow{30};
 constexpr Seconds kIoWindow{60};
 
-double gpu_bytes(const ClientMemory& clients, const ProcessKey& key) {
-  double sum = 0;
-  const auto found = clients.by_process.find(key);
-  if (found != clients.by_process.end()) {
-    for (const auto& [gpu, pools] : found->second) {
-      for (const auto& [pool, bytes] : pools) {
-        sum += static_cast<double>(bytes);
-      }
-    }
-  }
-  return sum;
-}
-
 const KfdProcess* kfd_process(const KfdFacts* kfd, const ProcessKey& key) {
   if (kfd == nullptr) {
     return nullptr;
   }
-  const auto found =
-      std::find_if(kfd->processes.begin(), kfd->processes.end(), [&](const KfdProcess& process) {
-        return process.pid == key.pid && process.start_ticks == key.start_ticks;
-      });
+  const auto found = std::find_if(kfd->processes.begin(), kfd->processes.end(),
+                                  [&](const KfdProcess& process) { return is_of(process, key); });
   return found == kfd->processes.end() ? nullptr : &*found;
+}
+
+/// What KFD gave a process on all GPUs; nullopt where a part is not known.
+std::optional<std::uint64_t> allocated(const KfdProcess& process) {
+  std::optional<std::uint64_t> sum;
+  for (const KfdProcessGpu& gpu : process.gpus) {
+    if (!gpu.vram_bytes) {
+      return std::nullopt;
+    }
+    sum = sum.value_or(0) + *gpu.vram_bytes;
+  }
+  return sum;
+}
+
+void add(RecentSeries& series, std::chrono::nanoseconds time,
+         const std::optional<std::uint64_t>& value) {
+  if (value) {
+    series.add(time, static_cast<double>(*value));
+  }
+}
+
+bool has_grown(const RecentSeries& bytes) {
+  return bytes.rise(kGrowthWindow).value_or(0) >= static_cast<double>(kGpuGrowth);
 }
 
 /// The share of the last minute in which queues were evicted. An eviction that lasted long is added
@@ -105,9 +113,7 @@ std::map<std::string, SeatStateFacts> SeatStates::update(const StateInputs& inpu
   const StormEvidence storm = storm_evidence(inputs, now, monotonic);
   for (const Seat& seat : inputs.cgroup->index->seats) {
     SeatHistory& history = seats_[seat.name];
-    if (const auto io = io_full_us(inputs.cgroup, seat.name)) {
-      history.io_full_us.add(monotonic, static_cast<double>(*io));
-    }
+    add(history.io_full_us, monotonic, io_full_us(inputs.cgroup, seat.name));
     const auto processes = inputs.tasks->seats.find(seat.name);
     if (seat.processes.empty() || processes == inputs.tasks->seats.end()) {
       if (seat.processes.empty()) {
@@ -124,7 +130,6 @@ std::map<std::string, SeatStateFacts> SeatStates::update(const StateInputs& inpu
       facts.reasons = tracker.reasons();
       facts.process = process->key;
       facts.command = process->comm;
-      facts.phase = tracker.phase();
       states[seat.name] = std::move(facts);
     }
   }
@@ -148,8 +153,7 @@ void SeatStates::follow_process(const StateInputs& inputs, const std::string& se
   evidence.resume_failed = resume_failed_since(inputs.kernel_log, facts.start);
   evidence.mmap_lock_held =
       inputs.mmap_lock != nullptr && inputs.mmap_lock->processes.contains(facts.key);
-  evidence.gpu_memory_grew =
-      process.gpu_bytes.rise(kGrowthWindow).value_or(0) >= static_cast<double>(kGpuGrowth);
+  evidence.gpu_memory_grew = has_grown(process.client_bytes) || has_grown(process.kfd_bytes);
   constexpr double kMicroseconds = 1e-6;
   if (const auto full = seats_.at(seat).io_full_us.rate(kIoWindow)) {
     evidence.io_full = *full * kMicroseconds;
@@ -160,16 +164,17 @@ void SeatStates::follow_process(const StateInputs& inputs, const std::string& se
 
 void SeatStates::follow_gpu(const StateInputs& inputs, const ProcessKey& key, Process& process,
                             Time now) {
-  double bytes = inputs.clients != nullptr ? gpu_bytes(*inputs.clients, key) : 0;
-  if (const KfdProcess* kfd = kfd_process(inputs.kfd, key)) {
-    for (const KfdProcessGpu& gpu : kfd->gpus) {
-      bytes += static_cast<double>(gpu.vram_bytes.value_or(0));
-      if (gpu.evicted_ms) {
-        process.evicted_ms[gpu.gpu].add(now, static_cast<double>(*gpu.evicted_ms));
-      }
-    }
+  if (inputs.clients != nullptr) {
+    add(process.client_bytes, now, held_by_clients(*inputs.clients, key));
   }
-  process.gpu_bytes.add(now, bytes);
+  const KfdProcess* kfd = kfd_process(inputs.kfd, key);
+  if (kfd == nullptr) {
+    return;
+  }
+  add(process.kfd_bytes, now, allocated(*kfd));
+  for (const KfdProcessGpu& gpu : kfd->gpus) {
+    add(process.evicted_ms[gpu.gpu], now, gpu.evicted_ms);
+  }
 }
 
 StormEvidence SeatStates::storm_evidence(const StateInputs& inputs, TimePoint now, Time monotonic) {

@@ -13,9 +13,9 @@
 #include "collectors/kfd.h"
 #include "collectors/kworkers.h"
 #include "collectors/mmap_lock.h"
+#include "collectors/recent_series.h"
 #include "collectors/seat_tasks/seat_tasks.h"
 #include "collectors/seats/accounting.h"
-#include "collectors/seats/series.h"
 #include "exporter/clock.h"
 #include "verdict/seat_state.h"
 
@@ -38,9 +38,8 @@ struct SeatStateFacts {
   SeatState state = SeatState::kDown;
   TimePoint since;
   std::vector<Evidence> reasons;
-  std::optional<ProcessKey> process;  ///< absent for a seat that is down
-  std::string command;                ///< its comm, any bytes
-  LoadPhase phase = LoadPhase::kUnknown;
+  std::optional<ProcessKey> process;    ///< absent for a seat that is down
+  std::string command;                  ///< its comm, any bytes
   std::map<SeatState, double> seconds;  ///< spent in each state since the seat was first seen
 };
 
@@ -64,7 +63,8 @@ class SeatStates {
 
   struct Process {
     ProcessStateTracker tracker;
-    RecentSeries gpu_bytes;
+    RecentSeries client_bytes;
+    RecentSeries kfd_bytes;
     std::map<std::string, RecentSeries> evicted_ms;  // by GPU
   };
 

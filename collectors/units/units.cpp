@@ -113,10 +113,6 @@ void add_limits(MetricWriter& metrics, const SeatUnit& unit) {
   }
 }
 
-SeatRules rules_of(const SeatOptions& options) {
-  return {options.patterns.empty() ? SeatRules::default_patterns() : options.patterns, options.max};
-}
-
 /// A manager, and what is kept of it from pass to pass.
 struct KnownManager {
   std::unique_ptr<ServiceManager> connection;  ///< null: to be made

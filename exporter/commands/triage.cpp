@@ -25,7 +25,7 @@ int exit_code(const TriageReport& report) {
   return report.verdict.judgement.verdict == Verdict::kHealthy ? 0 : kCannotTell;
 }
 
-/// Lets the collectors look at the host until the time is up.
+/// Lets the collectors look at the host until the time is up; a recorded host does not change.
 void watch(Exporter& exporter, std::chrono::milliseconds length) {
   Runner& runner = *exporter.runner;
   runner.start();
@@ -36,7 +36,9 @@ void watch(Exporter& exporter, std::chrono::milliseconds length) {
     }
     return;
   }
-  std::this_thread::sleep_for(length);
+  if (!exporter.recorded) {
+    std::this_thread::sleep_for(length);
+  }
   runner.pass_derived(kCollectWait);
 }
 
@@ -48,8 +50,7 @@ Outcome triage(const Options& options, std::span<const CollectorSpec> known) {
     log::error("Cannot start", {{"err", exporter.error().message}});
     return {kCannotTell, true};
   }
-  watch(*exporter,
-        options.paths.rootfs == "/" ? options.triage_watch : std::chrono::milliseconds(0));
+  watch(*exporter, options.triage_watch);
   const TriageReport report = make_triage(*exporter->runner->store(), exporter->clock->now());
   const std::string page =
       options.triage_format == "json" ? to_triage_json(report) : to_triage_text(report);

@@ -12,8 +12,9 @@ namespace {
 
 using std::chrono::seconds;
 
-TimePoint at(int second) {
-  return TimePoint{} + seconds(second);
+/// Of the monotonic clock.
+std::chrono::nanoseconds at(int second) {
+  return seconds(second);
 }
 
 KworkerSample kworker(std::int64_t pid, std::uint64_t ticks, std::string_view comm) {
@@ -121,7 +122,7 @@ class KworkersCollectorTest : public testing::Test {
   static constexpr std::uint64_t kKernelFlags = 69238880;
   static constexpr std::uint64_t kUserFlags = 4194304;
   TempTree tree_;
-  std::shared_ptr<FixedClock> clock_ = std::make_shared<FixedClock>(at(1000));
+  std::shared_ptr<FixedClock> clock_ = std::make_shared<FixedClock>(TimePoint{} + at(1000));
   std::shared_ptr<SourceBoard> board_ = std::make_shared<SourceBoard>();
 };
 

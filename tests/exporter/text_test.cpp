@@ -132,6 +132,26 @@ TEST(ToValidUtf8, MakesControlCharactersBlanks) {
   EXPECT_EQ(to_valid_utf8("\xc2\xa0"), "\xc2\xa0") << "the first after C1";
 }
 
+TEST(UnescapeOctal, ResolvesWhatTheKernelWrites) {
+  EXPECT_EQ(unescape_octal(R"(/swap\040file\134\012)"), "/swap file\\\n");
+  EXPECT_EQ(unescape_octal("/plain"), "/plain");
+}
+
+TEST(UnescapeOctal, LeavesWhatIsNoOctalNumber) {
+  EXPECT_EQ(unescape_octal(R"(a\04)"), R"(a\04)");
+  EXPECT_EQ(unescape_octal(R"(a\089\x20)"), R"(a\089\x20)");
+}
+
+TEST(CutText, KeepsWhatFits) {
+  EXPECT_EQ(cut_text("seat", 4), "seat");
+  EXPECT_EQ(cut_text("seat-0", 5), "se...");
+}
+
+TEST(CutText, NeverCutsInsideACharacter) {
+  EXPECT_EQ(cut_text("a\xc3\xa4\xc3\xb6xyz", 7), "a\xc3\xa4...");
+  EXPECT_EQ(cut_text("\xe2\x82\xac\xe2\x82\xac", 5), "...");
+}
+
 TEST(EscapeHtml, EscapesWhatEndsTextOrAttributes) {
   EXPECT_EQ(escape_html(R"(<a href="x" title='y'>&)"),
             "&lt;a href=&quot;x&quot; title=&#39;y&#39;&gt;&amp;");

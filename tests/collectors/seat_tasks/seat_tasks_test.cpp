@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collectors/cgroup/cgroup.h"
-#include "collectors/seat_tasks/task_reader.h"
+#include "collectors/seats/counters.h"
 #include "tests/support/collector_host.h"
 #include "tests/support/temp_tree.h"
 
@@ -12,13 +12,20 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(ThreadCounter, KeepsWhatEndedThreadsCounted) {
-  ThreadCounter counter;
+TEST(SurvivingSum, NeverFallsAndCountsNothingTwice) {
+  SurvivingSum sum;
   const ProcessIdentity main{41, 410};
   const ProcessIdentity worker{42, 411};
-  EXPECT_EQ(counter.total({{main, 10}, {worker, 5}}), 15U);
-  EXPECT_EQ(counter.total({{main, 11}}), 16U);
-  EXPECT_EQ(counter.total({{main, 12}, {{42, 999}, 3}}), 20U);  // its id was used again
+  const auto total = [&](const std::map<ProcessIdentity, std::uint64_t>& values,
+                         const std::set<ProcessIdentity>& living) {
+    return sum.total(values, [&](const ProcessIdentity& key) { return living.contains(key); });
+  };
+  EXPECT_EQ(total({{main, 10}, {worker, 5}}, {main, worker}), 15U);
+  EXPECT_EQ(total({{main, 11}}, {main, worker}), 16U);               // one that could not be read
+  EXPECT_EQ(total({{main, 11}, {worker, 6}}, {main, worker}), 17U);  // and can again
+  EXPECT_EQ(total({{main, 11}}, {main}), 17U);                       // it ended,
+  EXPECT_EQ(total({{main, 11}, {worker, 6}}, {main, worker}), 17U);  // as it seemed
+  EXPECT_EQ(total({{main, 12}, {{42, 999}, 3}}, {main, {42, 999}}), 21U);  // its id used again
 }
 
 /// A thread as its files show it.

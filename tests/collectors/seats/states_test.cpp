@@ -51,7 +51,7 @@ class SeatStatesTest : public ::testing::Test {
 
   SeatStateFacts pass(int time) {
     tasks_.time = seconds(time);
-    const StateInputs inputs{&cgroup_, &tasks_, &kfd_, nullptr, nullptr, nullptr, &lock_};
+    const StateInputs inputs{&cgroup_, &tasks_, &kfd_, clients_, nullptr, nullptr, &lock_};
     return states_.update(inputs, from_unix_seconds(5000 + time), seconds(time))["llama"];
   }
 
@@ -59,6 +59,7 @@ class SeatStatesTest : public ::testing::Test {
   SeatTasksFacts tasks_;
   KfdFacts kfd_;
   MmapLockFacts lock_;
+  const ClientMemory* clients_ = nullptr;
   SeatStates states_;
 };
 
@@ -79,6 +80,35 @@ TEST_F(SeatStatesTest, LongEvictionThatEndedIsNone) {
     kfd_.processes[0].gpus[0].evicted_ms = time < 60 ? 0 : 45'000;
     EXPECT_EQ(pass(time).state, SeatState::kIdle) << time;
   }
+}
+
+TEST_F(SeatStatesTest, MemoryThatCannotBeReadForAWhileHasNotGrown) {
+  tasks_.seats["llama"][0].activity.watched_from_birth = true;
+  ClientMemory readable;
+  readable.by_process[kKey][kGpu] = {{"vram", 0}, {"gtt", 10ULL << 30U}};
+  ClientMemory half;  // one pool is not known
+  half.by_process[kKey][kGpu] = {{"vram", 0}};
+  for (int time = 0; time <= 200; time += 5) {
+    kfd_.processes[0].gpus[0].vram_bytes.reset();
+    if (time < 60 || time > 120) {
+      kfd_.processes[0].gpus[0].vram_bytes = 10ULL << 30U;
+    }
+    const ClientMemory unread;
+    clients_ = time < 60 || time > 120 ? &readable : time % 2 == 0 ? &unread : &half;
+    EXPECT_EQ(pass(time).state, SeatState::kIdle) << time;
+  }
+}
+
+TEST_F(SeatStatesTest, GpuMemoryThatGrowsIsALoad) {
+  tasks_.seats["llama"][0].activity.watched_from_birth = true;
+  ClientMemory clients;
+  clients_ = &clients;
+  for (int time = 0; time <= 40; time += 5) {
+    clients.by_process[kKey][kGpu] = {{"vram", 0},
+                                      {"gtt", static_cast<std::uint64_t>(time) << 20U}};
+    pass(time);
+  }
+  EXPECT_EQ(pass(45).state, SeatState::kLoading);
 }
 
 TEST_F(SeatStatesTest, HeldLockIsOfItsProcess) {
