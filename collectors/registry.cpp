@@ -4,6 +4,8 @@
 
 #include "collectors/budgets.h"
 #include "collectors/cgroup/cgroup.h"
+#include "collectors/checks.h"
+#include "collectors/driver/driver.h"
 #include "collectors/gpu.h"
 #include "collectors/gpu_busy.h"
 #include "collectors/gpu_clients/gpu_clients.h"
@@ -20,6 +22,7 @@
 #include "collectors/seat_config/seat_config.h"
 #include "collectors/seat_tasks/seat_tasks.h"
 #include "collectors/seats/seats.h"
+#include "collectors/service_users/service_users.h"
 #include "collectors/swap.h"
 #include "collectors/units/units.h"
 #include "collectors/verdict.h"
@@ -39,6 +42,12 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"cgroup", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Seats, and what memory cgroups are charged for", cgroup_metrics(),
                     make_cgroup_collector, 1},
+      CollectorSpec{"checks", true, seconds(30), seconds(2), OnScrape::kUseNewest,
+                    "Whether the host and its seats are set up so that the fault does not come",
+                    checks_metrics(), make_checks_collector, 4},
+      CollectorSpec{"driver", true, seconds(300), seconds(30), OnScrape::kUseNewest,
+                    "Whether the amdgpu module is the one on the disk, and debugs",
+                    driver_metrics(), make_driver_collector},
       CollectorSpec{"gpu", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Memory pools, identity and parameters of the AMD GPUs", gpu_metrics(),
                     make_gpu_collector},
@@ -86,6 +95,9 @@ std::span<const CollectorSpec> all_collectors() {
           "seats", true, seconds(5), seconds(2), OnScrape::kUseNewest,
           "What each seat does, what it holds on the GPUs, and what of it its cgroup does not see",
           seats_metrics(), make_seats_collector, 3},
+      CollectorSpec{"service_users", true, seconds(300), seconds(30), OnScrape::kUseNewest,
+                    "Whether the users of seats' units reach their homes, and linger",
+                    service_users_metrics(), make_service_users_collector, 3},
       CollectorSpec{"swap", true, seconds(15), seconds(2), OnScrape::kRefresh,
                     "Swap devices, zram, swap traffic, swappiness", swap_metrics(),
                     make_swap_collector},

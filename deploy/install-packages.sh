@@ -6,7 +6,7 @@ set -eu
 
 build_packages="g++ cmake ninja-build pkg-config git ca-certificates curl
   prometheus-cpp-dev libcurl4-openssl-dev libcivetweb-dev libfmt-dev libcli11-dev libyaml-cpp-dev
-  nlohmann-json3-dev zlib1g-dev liblzma-dev libzstd-dev libsystemd-dev"
+  nlohmann-json3-dev zlib1g-dev liblzma-dev libzstd-dev libacl1-dev libsystemd-dev"
 test_packages="libgtest-dev libgmock-dev libfuse3-dev fuse3 python3 prometheus
   prometheus-alertmanager systemd systemd-journal-remote yamllint procps mount
   gzip xz-utils zstd strace dbus-daemon python3-dbus python3-gi"

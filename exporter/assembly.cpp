@@ -63,7 +63,7 @@ Result<Exporter> assemble(const Options& options, std::span<const CollectorSpec>
   exporter.runner = std::make_shared<Runner>(
       options.collectors,
       RunnerContext{roots, *clock, sources, options.kernel_log,
-                    StateFile{options.state_file, !options.once}, options.seats});
+                    StateFile{options.state_file, !options.once}, options.seats, options.checks});
   exporter.endpoints = std::make_shared<Endpoints>(
       EndpointOptions{options.telemetry_path, options.max_requests, names_of(known), *clock},
       exporter.runner, sources);

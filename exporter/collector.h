@@ -47,6 +47,11 @@ struct SeatOptions {
   unsigned max = 64;                  ///< --seat.max
 };
 
+/// What the checks of seats let pass.
+struct CheckOptions {
+  std::vector<std::string> allow_mmap;  ///< --check.allow-mmap: patterns of seats' names
+};
+
 /// All that a collector is made from.
 struct CollectorContext {
   SourceRoots roots;
@@ -56,6 +61,7 @@ struct CollectorContext {
   std::string kernel_log;              ///< --kernel-log
   StateFile state_file;                ///< --state.file
   SeatOptions seats;
+  CheckOptions checks;
 };
 
 /// How a scrape treats a collector whose snapshot is over a second old.

@@ -9,6 +9,7 @@
 #include "collectors/kernel_log/journal_reader.h"
 #include "collectors/registry.h"
 #include "exporter/commands/analyze.h"
+#include "exporter/commands/check.h"
 #include "exporter/commands/once.h"
 #include "exporter/commands/serve.h"
 #include "exporter/commands/triage.h"
@@ -38,6 +39,28 @@ int leave(const apu::Outcome& outcome) {
   return outcome.exit_code;
 }
 
+/// The command that the first argument names.
+apu::Command command_of(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name == "triage") {
+    return apu::Command::kTriage;
+  }
+  return name == "check" ? apu::Command::kCheck : apu::Command::kServe;
+}
+
+apu::Outcome run(apu::Command command, const apu::Options& options) {
+  switch (command) {
+    case apu::Command::kTriage:
+      return apu::triage(options, apu::all_collectors());
+    case apu::Command::kCheck:
+      return apu::check(options, apu::all_collectors());
+    case apu::Command::kServe:
+      break;
+  }
+  return options.once ? apu::once(options, apu::all_collectors())
+                      : apu::serve(options, apu::all_collectors());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -50,29 +73,24 @@ int main(int argc, char** argv) {
   if (argc > 1 && argv[1] == apu::kGuardedReaderOption) {
     return apu::run_guarded_reader();
   }
-  const bool is_triage = argc > 1 && std::string_view(argv[1]) == "triage";
+  const apu::Command command = command_of(argc, argv);
+  const int named = command == apu::Command::kServe ? 0 : 1;
   const apu::CommandLine command_line =
-      is_triage ? apu::parse_command_line(argc - 1, argv + 1, apu::all_collectors(),
-                                          apu::Command::kTriage)
-                : apu::parse_command_line(argc, argv, apu::all_collectors());
+      apu::parse_command_line(argc - named, argv + named, apu::all_collectors(), command);
   if (!command_line.options) {
     std::fputs(command_line.output.c_str(), stdout);
     std::fputs(command_line.error.c_str(), stderr);
     return command_line.exit_code;
   }
   const apu::Options& options = *command_line.options;
-  if (!options.once && !is_triage) {
+  if (!options.once) {  // as it is for all commands but to serve
     block_signals();
   }
   apu::prepare_descriptors();
   apu::use_small_thread_stacks();
   apu::log::start(options.log_level, options.log_format);
   try {
-    if (is_triage) {
-      return leave(apu::triage(options, apu::all_collectors()));
-    }
-    return leave(options.once ? apu::once(options, apu::all_collectors())
-                              : apu::serve(options, apu::all_collectors()));
+    return leave(run(command, options));
   } catch (const std::exception& exception) {  // no thread, no memory: a limit that is too low
     apu::log::error("Cannot go on", {{"err", exception.what()}});
     return leave({1, false});

@@ -13,6 +13,7 @@
 #include "exporter/config_file.h"
 #include "exporter/duration.h"
 #include "exporter/health.h"
+#include "exporter/option_checks.h"
 
 namespace apu {
 namespace {
@@ -23,8 +24,6 @@ constexpr std::string_view kDefaultAddress = ":10151";
 
 // More threads than any scraper needs, and few enough to fit under a unit's TasksMax.
 constexpr unsigned kMaxMaxRequests = 1000;
-
-constexpr std::chrono::milliseconds kShortestPeriod{100};
 
 /// What CLI11 fills in for one collector.
 struct CollectorFlags {
@@ -51,60 +50,10 @@ struct RawOptions {
   std::string replay_frames;
   double replay_speed = 1;
   bool once = false;
-  std::string triage_format = "text";
+  CheckOptions checks;
+  std::string format = "text";
   std::string triage_watch = "12s";
 };
-
-template <typename T>
-std::string message_of(const Result<T>& result) {
-  return result ? std::string() : result.error().message;
-}
-
-std::string check_listen_address(const std::string& text) {
-  return message_of(parse_listen_address(text));
-}
-
-std::string check_telemetry_path(const std::string& path) {
-  const bool usable = path.starts_with('/') && !path.starts_with("/-/") &&
-                      path.find_first_of("?# ") == std::string::npos && path != "/triage";
-  return usable ? "" : fmt::format("'{}' is not an absolute path outside /-/, or is /triage", path);
-}
-
-std::string check_period(const std::string& text) {
-  const auto period = parse_duration(text);
-  if (!period) {
-    return period.error().message;
-  }
-  return *period >= kShortestPeriod ? "" : fmt::format("'{}' is shorter than 100ms", text);
-}
-
-std::string check_duration(const std::string& text) {
-  return message_of(parse_duration(text));
-}
-
-std::string check_kernel_log(const std::string& choice) {
-  if (choice == "/proc/kmsg") {
-    return "'/proc/kmsg': reading it takes the lines from others: use kmsg";
-  }
-  return choice.empty() ? "needs auto, kmsg, journal, a file, a directory or -" : "";
-}
-
-std::string check_directory(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_directory(path, error) ? ""
-                                                    : fmt::format("'{}' is no directory", path);
-}
-
-/// fnmatch takes a bracket that is not closed for a character of the name, which nobody means.
-std::string check_pattern(const std::string& pattern) {
-  const size_t open = pattern.find('[');
-  const bool closed = open == std::string::npos || pattern.find(']', open + 2) != std::string::npos;
-  if (pattern.empty() || !closed) {
-    return fmt::format("'{}' is no pattern: {}", pattern,
-                       pattern.empty() ? "it is empty" : "its '[' is not closed");
-  }
-  return "";
-}
 
 void add_web_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--web.listen-address", raw.listen,
@@ -217,11 +166,24 @@ void add_run_options(CLI::App& app, RawOptions& raw) {
   app.add_option("--replay.speed", raw.replay_speed)->check(CLI::PositiveNumber);
 }
 
-void add_triage_options(CLI::App& app, RawOptions& raw) {
-  app.add_option("--format", raw.triage_format, "text, or json (docs/triage-json.md)")
+void add_format_option(CLI::App& app, RawOptions& raw, const char* reference) {
+  app.add_option("--format", raw.format, fmt::format("text, or json ({})", reference))
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("FORMAT");
+}
+
+void add_check_options(CLI::App& app, RawOptions& raw) {
+  app.add_option("--check.allow-mmap", raw.checks.allow_mmap,
+                 "Seats whose server may map its model's file, as a shell pattern; repeatable")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false)
+      ->check(check_pattern)
+      ->group("Seats");
+}
+
+void add_triage_options(CLI::App& app, RawOptions& raw) {
+  add_format_option(app, raw, "docs/triage-json.md");
   app.add_option("--watch", raw.triage_watch,
                  "How long to look at the host: what a seat does shows after some seconds, a spin "
                  "after 90s")
@@ -360,7 +322,8 @@ Options to_options(const RawOptions& raw, std::span<const CollectorSpec> specs) 
   options.log_level = log_level(raw.log_level);
   options.log_format = raw.log_format == "json" ? log::Format::kJson : log::Format::kLogfmt;
   options.once = raw.once;
-  options.triage_format = raw.triage_format;
+  options.checks = raw.checks;
+  options.format = raw.format;
   if (const auto watch = parse_duration(raw.triage_watch)) {  // checked already
     options.triage_watch = *watch;
   }
@@ -397,8 +360,12 @@ CommandLine parse_command_line(int argc, const char* const* argv,
   add_log_options(app, raw);
   add_seat_options(app, raw);
   add_run_options(app, raw);
+  add_check_options(app, raw);
   if (command == Command::kTriage) {
     add_triage_options(app, raw);
+  } else if (command == Command::kCheck) {
+    add_format_option(app, raw, "docs/checks.md");
+    app.footer("Exit status: 0 no check fails, 1 one does, 2 none could be made.");
   }
   try {
     app.parse(argc, argv);
@@ -415,7 +382,7 @@ CommandLine parse_command_line(int argc, const char* const* argv,
     }
   }
   CommandLine parsed{to_options(raw, collectors), 0, "", ""};
-  parsed.options->once = parsed.options->once || command == Command::kTriage;
+  parsed.options->once = parsed.options->once || command != Command::kServe;
   return parsed;
 }
 

@@ -23,12 +23,13 @@ struct Options {
   std::vector<EnabledCollector> collectors;
   PathOptions paths;
   SeatOptions seats;
+  CheckOptions checks;
   std::filesystem::path state_file;  ///< empty: none
   std::string kernel_log;  ///< "auto", "kmsg", "journal", a file or directory, "-" for stdin
   log::Level log_level = log::Level::kInfo;
   log::Format log_format = log::Format::kLogfmt;
   bool once = false;
-  std::string triage_format = "text";        ///< of the command triage: text or json
+  std::string format = "text";               ///< of the commands triage and check: text or json
   std::chrono::milliseconds triage_watch{};  ///< how long it looks at the host
   std::optional<std::filesystem::path> replay_frames;
   double replay_speed = 1;
@@ -42,7 +43,7 @@ struct CommandLine {
   std::string error;   ///< for stderr: one line that names the wrong option or value
 };
 
-enum class Command { kServe, kTriage };
+enum class Command { kServe, kTriage, kCheck };
 
 /// Reads the command line and the file of --config.file, which the command line overrides.
 CommandLine parse_command_line(int argc, const char* const* argv,

@@ -33,7 +33,7 @@ Runner::Runner(const std::vector<EnabledCollector>& collectors, const RunnerCont
     const std::string name(enabled.spec.name);
     CollectorContext own{context.roots, context.clock,      SourceReporter(context.sources, name),
                          store_,        context.kernel_log, context.state_file,
-                         context.seats};
+                         context.seats, context.checks};
     workers_.emplace_back(enabled.spec, enabled.period, std::move(own), store_, signal_);
   }
 }

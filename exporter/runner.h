@@ -28,6 +28,7 @@ struct RunnerContext {
   std::string kernel_log;
   StateFile state_file;
   SeatOptions seats;
+  CheckOptions checks;
 };
 
 /// A collector, its newest snapshot, and how its passes go: what a scrape prints of it.

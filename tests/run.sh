@@ -58,7 +58,8 @@ check_format() {
 check_tidy() {
   # The compile commands of the clang build; what WarningsAsErrors names is an error. Files of
   # tests are held to the compilers' warnings and the sanitizers.
-  git ls-files 'exporter/*.cpp' 'collectors/*.cpp' 'analysis/*.cpp' 'verdict/*.cpp' 'triage/*.cpp' |
+  git ls-files 'exporter/*.cpp' 'collectors/*.cpp' 'analysis/*.cpp' 'verdict/*.cpp' 'checks/*.cpp' \
+    'triage/*.cpp' |
     xargs -P "$jobs" -n 4 clang-tidy --quiet -p build/asan \
       --checks='-*,bugprone-*,concurrency-*,performance-*,clang-analyzer-*,-bugprone-easily-swappable-parameters' \
       2>/dev/null

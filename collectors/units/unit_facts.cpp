@@ -13,7 +13,7 @@ constexpr std::uint64_t kInfinity = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kLatest = 4'000'000'000'000'000;  // microseconds; clocks of ours reach it
 
 // ActiveState before the time of the change: a state that is read as inactive is no younger.
-constexpr std::array<std::string_view, 12> kUnitProperties{"LoadState",
+constexpr std::array<std::string_view, 14> kUnitProperties{"LoadState",
                                                            "ActiveState",
                                                            "SubState",
                                                            "UnitFileState",
@@ -22,14 +22,16 @@ constexpr std::array<std::string_view, 12> kUnitProperties{"LoadState",
                                                            "Wants",
                                                            "Requires",
                                                            "BindsTo",
+                                                           "WantedBy",
+                                                           "RequiredBy",
                                                            "NeedDaemonReload",
                                                            "ActiveEnterTimestamp",
                                                            "InactiveEnterTimestampMonotonic"};
 
-constexpr std::array<std::string_view, 13> kServiceProperties{
-    "NRestarts", "TimeoutStopUSec", "MainPID",     "ControlGroup", "User",
-    "Restart",   "Result",          "MemoryMin",   "MemoryLow",    "MemoryHigh",
-    "MemoryMax", "MemorySwapMax",   "LimitMEMLOCK"};
+constexpr std::array<std::string_view, 15> kServiceProperties{
+    "NRestarts", "TimeoutStopUSec",     "MainPID",   "ControlGroup",  "User",
+    "Group",     "SupplementaryGroups", "Restart",   "Result",        "MemoryMin",
+    "MemoryLow", "MemoryHigh",          "MemoryMax", "MemorySwapMax", "LimitMEMLOCK"};
 
 /// Takes values out of what a manager answered, and notes those of a wrong type.
 class PropertyReader {
@@ -124,7 +126,11 @@ void take_settings(PropertyReader& reader, UnitFacts& facts) {
   facts.wants = reader.take_list("Wants");
   facts.needs = reader.take_list("Requires");
   facts.binds_to = reader.take_list("BindsTo");
+  facts.wanted_by = reader.take_list("WantedBy");
+  facts.required_by = reader.take_list("RequiredBy");
   facts.run_as = reader.take_text("User");
+  facts.group = reader.take_text("Group");
+  facts.supplementary_groups = reader.take_list("SupplementaryGroups");
   facts.restart = reader.take_name("Restart");
   facts.stop_timeout = seconds_of(reader.take_number("TimeoutStopUSec"));
   facts.memlock = reader.take_limit("LimitMEMLOCK");

@@ -28,12 +28,16 @@ struct UnitFacts {
   std::optional<std::string> fragment_path;    ///< the unit file
   std::optional<std::string> control_group;    ///< absent: it has none now
   std::optional<std::string> run_as;           ///< User=; empty where it is not set
-  std::optional<std::string> restart;          ///< Restart=: "no", "on-failure", ...
-  std::optional<std::string> result;           ///< of its last run: "success", "timeout", ...
+  std::optional<std::string> group;            ///< Group=; empty where it is not set
+  std::optional<std::vector<std::string>> supplementary_groups;  ///< SupplementaryGroups=
+  std::optional<std::string> restart;  ///< Restart=: "no", "on-failure", ...
+  std::optional<std::string> result;   ///< of its last run: "success", "timeout", ...
   std::optional<std::vector<std::string>> drop_in_paths;
-  std::optional<std::vector<std::string>> wants;     ///< Wants=
-  std::optional<std::vector<std::string>> needs;     ///< Requires=, a word that C++ took
-  std::optional<std::vector<std::string>> binds_to;  ///< BindsTo=
+  std::optional<std::vector<std::string>> wants;        ///< Wants=
+  std::optional<std::vector<std::string>> needs;        ///< Requires=, a word that C++ took
+  std::optional<std::vector<std::string>> binds_to;     ///< BindsTo=
+  std::optional<std::vector<std::string>> wanted_by;    ///< units that name it in Wants=
+  std::optional<std::vector<std::string>> required_by;  ///< likewise in Requires=
   std::optional<std::uint64_t> restarts;      ///< NRestarts, since it was last started by hand
   std::optional<std::uint64_t> main_pid;      ///< absent: it has none now
   std::optional<bool> need_daemon_reload;     ///< its files changed after they were loaded

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "analysis/analysis.h"
-#include "analysis/input.h"
 #include "analysis/log_reader.h"
 #include "analysis/report.h"
 #include "exporter/health.h"
+#include "exporter/input.h"
 #include "exporter/text.h"
 
 namespace apu {

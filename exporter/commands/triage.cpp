@@ -53,7 +53,7 @@ Outcome triage(const Options& options, std::span<const CollectorSpec> known) {
   watch(*exporter, options.triage_watch);
   const TriageReport report = make_triage(*exporter->runner->store(), exporter->clock->now());
   const std::string page =
-      options.triage_format == "json" ? to_triage_json(report) : to_triage_text(report);
+      options.format == "json" ? to_triage_json(report) : to_triage_text(report);
   const bool printed =
       std::fwrite(page.data(), 1, page.size(), stdout) == page.size() && std::fflush(stdout) == 0;
   if (!printed) {

@@ -116,6 +116,7 @@ class KworkersCollectorTest : public testing::Test {
                                     std::make_shared<Store>(),
                                     "auto",
                                     {},
+                                    {},
                                     {}});
   }
 

@@ -119,6 +119,15 @@ class Systemd(Units):
         self.assertNotEqual(code, 0)
 
 
+class CheckUnit(Units):
+    def test_verify_says_nothing(self):
+        text = (UNITS / "apu-exporter-check.service").read_text(encoding="utf-8")
+        self.assertIn(f"ExecStart={BINARY} check ", text)
+        path = self.folder / "apu-exporter-check.service"
+        path.write_text(text.replace(BINARY, STAND_IN), encoding="utf-8")
+        self.assertEqual(analyze("verify", "--man=no", str(path)), (0, ""))
+
+
 class Settings(Units):
     def test_nothing_blinds_the_exporter(self):
         self.assertEqual(blinding(self.text), [])

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "analysis/decoder.h"
+#include "exporter/decoder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kEnough = 16U << 20U;

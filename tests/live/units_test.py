@@ -125,10 +125,10 @@ class Bus:
 
 
 @contextlib.contextmanager
-def exporter_on(address):
+def exporter_on(address, *more):
     os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = address
     try:
-        with apu.Exporter(*ALONE) as exporter:
+        with apu.Exporter(*ALONE, *more) as exporter:
             yield exporter
     finally:
         del os.environ["DBUS_SYSTEM_BUS_ADDRESS"]

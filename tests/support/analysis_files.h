@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "analysis/analysis.h"
-#include "analysis/input.h"
 #include "analysis/log_reader.h"
+#include "exporter/input.h"
 #include "tests/support/collector_files.h"
 
 namespace apu {

@@ -28,8 +28,14 @@ class CollectorHost {
   }
 
   [[nodiscard]] CollectorContext context(const std::string& collector = "test") const {
-    return {make_roots(roots), clock, SourceReporter(board, collector), store, kernel_log,
-            state_file,        seats};
+    return {make_roots(roots),
+            clock,
+            SourceReporter(board, collector),
+            store,
+            kernel_log,
+            state_file,
+            seats,
+            checks};
   }
 
   /// The value of a series of the source board: apu_source_available{source="procfs"}.
@@ -44,6 +50,7 @@ class CollectorHost {
   PathOptions roots;
   StateFile state_file;
   SeatOptions seats;
+  CheckOptions checks;
   std::shared_ptr<FixedClock> clock = std::make_shared<FixedClock>(from_unix_seconds(1.8e9));
   std::shared_ptr<SourceBoard> board = std::make_shared<SourceBoard>();
   std::shared_ptr<Store> store = std::make_shared<Store>();

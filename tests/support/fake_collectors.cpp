@@ -131,6 +131,7 @@ RunnerContext fake_runner_context(TimePoint time) {
           std::make_shared<SourceBoard>(),
           "auto",
           {},
+          {},
           {}};
 }
 
@@ -138,7 +139,7 @@ CollectorContext fake_context(std::shared_ptr<const Store> store, TimePoint time
   const RunnerContext shared = fake_runner_context(time);
   return {shared.roots,     shared.clock,      SourceReporter(shared.sources, "fake"),
           std::move(store), shared.kernel_log, shared.state_file,
-          shared.seats};
+          shared.seats,     shared.checks};
 }
 
 }  // namespace apu

@@ -89,6 +89,7 @@ def main():
     connection = dbus.bus.BusConnection(address)
     manager = Manager(connection, state, calls)
     connection.request_name(NAME)
+    pathlib.Path(calls + ".ready").touch()
     loop = GLib.MainLoop()
     connection.call_on_disconnection(lambda _: loop.quit())
     loop.run()

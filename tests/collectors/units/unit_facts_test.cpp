@@ -28,6 +28,8 @@ Properties typical() {
           {"Wants", Texts{"network-online.target"}},
           {"Requires", Texts{"system.slice", "sysinit.target"}},
           {"BindsTo", Texts{}},
+          {"WantedBy", Texts{"multi-user.target"}},
+          {"RequiredBy", Texts{}},
           {"NeedDaemonReload", true},
           {"ActiveEnterTimestamp", std::uint64_t{1'800'000'000'500'000}},
           {"InactiveEnterTimestampMonotonic", std::uint64_t{0}},
@@ -36,6 +38,8 @@ Properties typical() {
           {"MainPID", std::uint64_t{4242}},
           {"ControlGroup", std::string("/system.slice/llama.service")},
           {"User", std::string("llm")},
+          {"Group", std::string()},
+          {"SupplementaryGroups", Texts{"render", "video"}},
           {"Restart", std::string("on-failure")},
           {"Result", std::string("success")},
           {"MemoryMin", std::uint64_t{0}},
@@ -68,6 +72,10 @@ TEST(ParseUnit, ReadsWhatAServiceHas) {
   EXPECT_EQ(facts.main_pid, 4242U);
   EXPECT_EQ(facts.control_group, "/system.slice/llama.service");
   EXPECT_EQ(facts.run_as, "llm");
+  EXPECT_EQ(facts.group, "");
+  EXPECT_EQ(facts.supplementary_groups, (Texts{"render", "video"}));
+  EXPECT_EQ(facts.wanted_by, Texts{"multi-user.target"});
+  EXPECT_EQ(facts.required_by, Texts{});
   EXPECT_EQ(facts.restart, "on-failure");
   EXPECT_EQ(facts.result, "success");
   EXPECT_EQ(facts.limits.at("min").bytes, 0U);

@@ -1,4 +1,4 @@
-#include "analysis/input.h"
+#include "exporter/input.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "analysis/decoder.h"
+#include "exporter/decoder.h"
 #include "exporter/descriptor.h"
 
 namespace apu {

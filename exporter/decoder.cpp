@@ -1,4 +1,4 @@
-#include "analysis/decoder.h"
+#include "exporter/decoder.h"
 
 #include <lzma.h>
 #include <zlib.h>
