@@ -42,6 +42,11 @@ class RecentSeries {
                              : std::nullopt;
   }
 
+  /// The newest value; absent before the first.
+  [[nodiscard]] std::optional<double> last() const {
+    return points_.empty() ? std::nullopt : std::optional(points_.back().second);
+  }
+
  private:
   using Point = std::pair<std::chrono::nanoseconds, double>;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "collectors/recent_series.h"
 #include "collectors/seats/seats.h"
 #include "exporter/store.h"
+#include "exporter/text.h"
 
 namespace apu {
 namespace {
@@ -37,6 +39,8 @@ constexpr std::array kVerdicts{Verdict::kUnknown,
                                Verdict::kKfdThrash};
 
 constexpr double kMebibyte = 1048576;
+
+constexpr std::string_view kGttFile = "mem_info_gtt_used";
 
 /// Pages that were taken from whoever had them, since boot; nullopt if a part is not known.
 std::optional<std::uint64_t> pages_taken(const MemoryFacts& memory) {
@@ -64,7 +68,7 @@ std::optional<double> memory_stalled(const PressureFacts& pressure) {
 void add_gtt(const GpuFacts& facts, std::vector<GpuLimit>& limits) {
   for (const Gpu& gpu : facts.gpus) {
     if (gpu.gtt.size_bytes && gpu.gtt.used_bytes) {
-      limits.push_back({"GTT of " + gpu.device.pci_address, "mem_info_gtt_used",
+      limits.push_back({"GTT of " + gpu.device.pci_address, std::string(kGttFile),
                         static_cast<double>(*gpu.gtt.size_bytes),
                         static_cast<double>(*gpu.gtt.used_bytes)});
     }
@@ -86,6 +90,11 @@ void add_kfd(const KfdLimitsFacts& facts, bool unlimited, std::vector<GpuLimit>&
     add("KFD's system memory limit", facts.mem_limit->system);
   }
   add("KFD's TTM limit", facts.mem_limit->ttm);
+}
+
+bool has_gtt(const HostEvidence& evidence) {
+  return std::any_of(evidence.limits.begin(), evidence.limits.end(),
+                     [](const GpuLimit& limit) { return limit.source == kGttFile; });
 }
 
 class VerdictCollector : public Collector {
@@ -123,8 +132,9 @@ class VerdictCollector : public Collector {
     if (pressure) {
       evidence.memory_stalled = memory_stalled(*pressure);
     }
-    note_missing(evidence, memory != nullptr, "memory of the host", "procfs");
-    note_missing(evidence, evidence.memory_stalled.has_value(), "memory pressure", "psi");
+    note_missing(evidence, memory != nullptr, "memory of the host", "procfs", "memory");
+    note_missing(evidence, evidence.memory_stalled.has_value(), "memory pressure", "psi",
+                 "pressure");
   }
 
   void add_gpu(HostEvidence& evidence) {
@@ -144,8 +154,9 @@ class VerdictCollector : public Collector {
     if (evidence.no_gpu) {
       return;
     }
-    note_missing(evidence, evidence.has_kfd, "processes on the GPU", "kfd");
-    note_missing(evidence, limits != nullptr, "KFD's memory limits", "debugfs");
+    note_missing(evidence, has_gtt(evidence), "how full the GTT is", "amdgpu", "gpu");
+    note_missing(evidence, evidence.has_kfd, "processes on the GPU", "kfd", "kfd");
+    note_missing(evidence, limits != nullptr, "KFD's memory limits", "debugfs", "kfd_limits");
     const auto clients = fresh_facts<GpuClientsFacts>(*store_, "gpu_clients");
     if (clients && clients->unread > 0) {
       evidence.not_known.push_back(
@@ -156,27 +167,45 @@ class VerdictCollector : public Collector {
   void add_seats(HostEvidence& evidence) const {
     const auto seats = fresh_facts<SeatsFacts>(*store_, "seats");
     const auto cgroup = fresh_facts<CgroupFacts>(*store_, "cgroup");
-    if (cgroup) {
-      evidence.seats_omitted = cgroup->index->beyond;
-    } else {
-      note_missing(evidence, false, "seats", "cgroup2");
-    }
-    if (!seats) {
-      evidence.not_known.emplace_back("what the seats do: no collector says");
+    if (!cgroup) {
+      note_missing(evidence, false, "seats", "cgroup2", "cgroup");
       return;
     }
-    for (const auto& [name, state] : seats->states) {
-      evidence.seats[name] = {state.state, state.since, state.reasons};
+    evidence.seats_omitted = cgroup->index->beyond;
+    std::uint64_t without_state = 0;
+    std::uint64_t hidden = 0;
+    for (const Seat& seat : cgroup->index->seats) {
+      hidden += seat.hidden;
+      if (!seats || !seats->states.contains(seat.name)) {
+        ++without_state;
+        continue;
+      }
+      const SeatStateFacts& state = seats->states.at(seat.name);
+      evidence.seats[seat.name] = {state.state, state.since, state.reasons, state.serves};
     }
+    if (hidden > 0) {
+      evidence.not_known.push_back(fmt::format(
+          "what {} of the seats' processes do, which /proc does not show (hidepid=, or a "
+          "process namespace)",
+          hidden));
+    }
+    note_missing(evidence, without_state == 0,
+                 fmt::format("what {} does", number_of(without_state, "seat")), "procfs",
+                 "seat_tasks");
   }
 
-  void note_missing(HostEvidence& evidence, bool there, const char* what,
-                    const char* source) const {
-    if (!there) {
-      const auto reason = sources_.reason(source);
-      evidence.not_known.push_back(
-          fmt::format("{} ({}: {})", what, source, reason ? to_label(*reason) : "no data"));
+  /// Says what is not known, and why: its collector waits for an answer, its source cannot be read.
+  void note_missing(HostEvidence& evidence, bool there, std::string_view what, const char* source,
+                    const char* collector) const {
+    if (there) {
+      return;
     }
+    const auto reason = sources_.reason(source);
+    const bool hangs = store_->is_overdue(collector);
+    evidence.not_known.push_back(fmt::format("{} ({}: {})", what, hangs ? collector : source,
+                                             hangs    ? "does not answer"
+                                             : reason ? to_label(*reason)
+                                                      : std::string_view("no data")));
   }
 
   static constexpr RecentSeries::Seconds kWindow{60};

@@ -15,6 +15,22 @@ void Store::put(std::string_view collector, StoredSnapshot snapshot) {
   std::swap(found->second, snapshot);
 }
 
+void Store::note_pass(std::string_view collector,
+                      std::optional<std::chrono::steady_clock::time_point> deadline) {
+  const std::lock_guard lock(mutex_);
+  if (deadline) {
+    deadlines_.insert_or_assign(std::string(collector), *deadline);
+  } else if (const auto found = deadlines_.find(collector); found != deadlines_.end()) {
+    deadlines_.erase(found);
+  }
+}
+
+bool Store::is_overdue(std::string_view collector) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = deadlines_.find(collector);
+  return found != deadlines_.end() && std::chrono::steady_clock::now() > found->second;
+}
+
 StoredSnapshot Store::newest(std::string_view collector) const {
   const std::lock_guard lock(mutex_);
   const auto found = snapshots_.find(collector);

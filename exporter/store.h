@@ -36,12 +36,20 @@ class Store {
  public:
   void put(std::string_view collector, StoredSnapshot snapshot);
 
+  /// Notes that a pass of the collector runs, which should end at `deadline`; nullopt: none does.
+  void note_pass(std::string_view collector,
+                 std::optional<std::chrono::steady_clock::time_point> deadline);
+
+  /// Whether a pass has run past its deadline: what it reads does not answer.
+  [[nodiscard]] bool is_overdue(std::string_view collector) const;
+
   /// The newest snapshot, whatever its age; its `snapshot` is null if there is none yet.
   [[nodiscard]] StoredSnapshot newest(std::string_view collector) const;
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, StoredSnapshot, std::less<>> snapshots_;
+  std::map<std::string, std::chrono::steady_clock::time_point, std::less<>> deadlines_;  // by pass
 };
 
 /// What derived collectors read: the newest facts of `collector`, null if there are none, they are
@@ -57,6 +65,13 @@ std::shared_ptr<const Facts> fresh_facts(
     return nullptr;
   }
   return {newest.snapshot, std::any_cast<Facts>(&newest.snapshot->facts)};
+}
+
+/// The same, if they are no older than some periods: what was true then may still be.
+template <typename Facts>
+std::shared_ptr<const Facts> present_facts(const Store& store, std::string_view collector) {
+  constexpr int kPeriods = 4;
+  return fresh_facts<Facts>(store, collector, kPeriods * store.newest(collector).period);
 }
 
 }  // namespace apu

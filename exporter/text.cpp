@@ -39,14 +39,32 @@ bool is_continuation(char c) {
   return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
 }
 
+/// Removes and returns the first `bytes` of a word, less those of a character that would be cut.
+std::string take_start(std::string_view& word, size_t bytes) {
+  size_t end = bytes;
+  while (end > 1 && is_continuation(word[end])) {
+    --end;
+  }
+  const std::string start(word.substr(0, end));
+  word.remove_prefix(end);
+  return start;
+}
+
 bool is_octal(char c) {
   return c >= '0' && c <= '7';
+}
+
+/// Whether it is a character that breaks a line, or turns the direction in which text is shown.
+bool turns_text(std::string_view sequence) {
+  return sequence == "\u061c" || sequence == "\u200e" || sequence == "\u200f" ||
+         (sequence >= "\u2028" && sequence <= "\u202e") ||
+         (sequence >= "\u2066" && sequence <= "\u2069");
 }
 
 bool is_control(std::string_view sequence) {
   const auto lead = static_cast<unsigned char>(sequence[0]);
   const bool c1 = lead == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0;
-  return lead < 0x20 || lead == 0x7f || c1;
+  return lead < 0x20 || lead == 0x7f || c1 || turns_text(sequence);
 }
 
 }  // namespace
@@ -156,6 +174,11 @@ void append_wrapped(std::string& out, size_t width, std::string_view first, std:
   const std::string indent(first.size(), ' ');
   bool empty = true;
   for (std::string_view word = take_field(text); !word.empty(); word = take_field(text)) {
+    for (const size_t room = width - std::min(width - 1, indent.size()); word.size() > room;) {
+      out += (empty ? line : line + "\n" + indent) + take_start(word, room) + "\n";
+      line = indent;
+      empty = true;
+    }
     if (!empty && line.size() + 1 + word.size() > width) {
       out += line + "\n";
       line = indent;

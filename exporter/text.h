@@ -61,8 +61,8 @@ std::string unescape_octal(std::string_view text);
 /// As to_valid_utf8, and what does not fit into `width` bytes, of 3 at least, is "...".
 std::string cut_text(std::string_view text, size_t width);
 
-/// Adds `text` to `out`, broken into lines of at most `width` bytes where its words allow it. The
-/// first line starts with `first`, the others with as many blanks.
+/// Adds `text` to `out`, broken into lines of at most `width` bytes, inside a word only where it is
+/// longer than a line. The first line starts with `first`, the others with as many blanks.
 void append_wrapped(std::string& out, size_t width, std::string_view first, std::string_view text);
 
 /// "1 line", "2 lines".

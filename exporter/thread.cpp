@@ -49,7 +49,8 @@ void own_descriptor_table() {
 void prepare_descriptors() {
   for (int standard = 0; standard < static_cast<int>(kFirstOwnDescriptor); ++standard) {
     if (::fcntl(standard, F_GETFD) < 0) {
-      ::open("/dev/null", O_RDWR);  // takes the lowest free number, which is this one
+      // Takes the lowest free number, which is this one. What is printed shall not seem to arrive.
+      ::open("/dev/null", standard == STDOUT_FILENO ? O_RDONLY : O_RDWR);
     }
   }
   rlimit limit{};

@@ -76,6 +76,7 @@ bool Worker::State::wait_for_turn(Steady::time_point due) {
 
 void Worker::State::run_pass(std::unique_ptr<Collector>& collector) {
   const Steady::time_point started = Steady::now();
+  store->note_pass(spec.name, started + spec.deadline);
   // The one catch for what libraries throw: nothing may end the process.
   try {
     if (!collector) {
@@ -91,6 +92,7 @@ void Worker::State::run_pass(std::unique_ptr<Collector>& collector) {
 
 void Worker::State::finish_pass(Steady::time_point started, Result<Snapshot> result) {
   const bool ok = result.ok();
+  store->note_pass(spec.name, std::nullopt);
   log_change(ok, ok ? std::string() : result.error().message);
   if (ok) {
     store->put(spec.name, {std::make_shared<const Snapshot>(*std::move(result)),

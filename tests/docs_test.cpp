@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <regex>
 #include <span>
 #include <sstream>
 #include <string>
@@ -13,6 +15,7 @@
 #include "collectors/registry.h"
 #include "exporter/health.h"
 #include "exporter/sources.h"
+#include "exporter/text.h"
 
 namespace apu {
 namespace {
@@ -90,6 +93,41 @@ TEST(Readme, NamesEachCollector) {
   for (const CollectorSpec& spec : all_collectors()) {
     EXPECT_NE(readme.find(fmt::format("| `{}` |", spec.name)), std::string::npos) << spec.name;
   }
+}
+
+/// Lines of commands in the code blocks of a document.
+std::vector<std::string> commands_of(const std::string& text) {
+  std::vector<std::string> commands;
+  bool in_block = false;
+  for_each_line(text, [&](std::string_view line) {
+    if (line.starts_with("```")) {
+      in_block = !in_block;
+    } else if (in_block) {
+      commands.emplace_back(line);
+    }
+  });
+  return commands;
+}
+
+TEST(Docs, TellNobodyToRunWhatHangsOnAWedgedHost) {
+  // What reads cmdline, environ or maps: ps does for each of these columns.
+  const std::regex hangs(
+      R"((^|[ |;(])(ps (-[a-zA-Z]*f|[^|;]*aux|[^|;]*(comm|args|cmd|command)\b)|pgrep|pidof|htop|iotop|lsof|fuser|systemctl status|top -c))");
+  const std::filesystem::path root(APU_SOURCE_DIR);
+  size_t seen = 0;
+  for (const char* folder : {"docs", "alerts/runbooks"}) {
+    for (const auto& file : std::filesystem::directory_iterator(root / folder)) {
+      if (file.path().extension() != ".md") {
+        continue;
+      }
+      for (const std::string& command :
+           commands_of(read(file.path().lexically_relative(root).string()))) {
+        ++seen;
+        EXPECT_FALSE(std::regex_search(command, hangs)) << file.path() << ": " << command;
+      }
+    }
+  }
+  EXPECT_GT(seen, 20U);
 }
 
 TEST(Changelog, HasThisVersion) {

@@ -69,6 +69,7 @@ std::string to_triage_json(const TriageReport& report) {
                   {"seats", std::move(seats)},
                   {"seats_at_fault", strings_json(report.verdict.concerned)},
                   {"seats_safe", strings_json(report.verdict.safe)},
+                  {"seats_unproven", strings_json(report.verdict.unproven)},
                   {"memory", std::move(pools)},
                   {"kernel_events", std::move(events)},
                   {"not_known", strings_json(report.verdict.not_known)},

@@ -110,6 +110,17 @@ void add_events(const Store& store, TriageReport& report) {
                    [](const TriageEvent& a, const TriageEvent& b) { return a.last > b.last; });
 }
 
+bool hangs(const TriageSeat& seat) {
+  return seat.state == SeatState::kThrashing || seat.state == SeatState::kBlocked ||
+         seat.state == SeatState::kStalled || seat.state == SeatState::kSpinning;
+}
+
+/// By the seats, or where these are newer than the verdict, by the verdict alone.
+bool hangs_any(const TriageReport& report) {
+  return std::any_of(report.seats.begin(), report.seats.end(), hangs) ||
+         (!apu::is_fault(report.verdict.judgement.verdict) && !report.verdict.concerned.empty());
+}
+
 }  // namespace
 
 bool TriageReport::is_fault() const {
@@ -135,13 +146,16 @@ TriageReport make_triage(const Store& store, TimePoint now) {
 
 std::vector<std::string> advice_for(const TriageReport& report) {
   const Verdict verdict = report.verdict.judgement.verdict;
-  if (apu::is_fault(verdict) || report.verdict.concerned.empty()) {
-    return advice_for(verdict);
+  std::vector<std::string> advice = advice_for(verdict);
+  if (verdict != Verdict::kKfdThrash && hangs_any(report)) {
+    // Whatever the host has to do with it: a thrashing one has its own advice for it.
+    const std::vector<std::string> for_seat{
+        "Restart the seat that hangs; if it does the same again, look at its own log and at dmesg",
+        "Do not run ps aux or pgrep -f on a host with a seat that hangs: they can hang, too. "
+        "ps -ww -eLo tid,stat,wchan,cgroup is safe"};
+    advice.insert(advice.begin(), for_seat.begin(), for_seat.end());
   }
-  // A seat is at fault, and the host is not known to be.
-  return {"Restart the seat; if it does the same again, look at its own log and at dmesg",
-          "Do not run ps aux or pgrep -f on a host with a seat that hangs: they can hang, too. "
-          "ps -eLo tid,stat,wchan,cgroup is safe"};
+  return advice;
 }
 
 }  // namespace apu

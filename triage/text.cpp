@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kWidth = 80;
 constexpr size_t kShownEvidence = 6;
 constexpr size_t kShownSeats = 12;
+constexpr size_t kShownNames = 8;
+constexpr size_t kItemBytes = 2 * kWidth;  // of one entry of a list
 constexpr size_t kShownAdvice = 4;
 constexpr size_t kShownEvents = 5;
 constexpr size_t kShownUnknown = 4;
@@ -38,6 +40,9 @@ std::string span_text(TimePoint from, TimePoint to) {
                        std::chrono::floor<minutes>(span - whole_hours).count());
   }
   const auto whole_days = std::chrono::floor<days>(span);
+  if (whole_days >= days(100)) {
+    return fmt::format("{}d", whole_days.count());
+  }
   return fmt::format("{}d {}h", whole_days.count(),
                      std::chrono::floor<hours>(span - whole_days).count());
 }
@@ -60,6 +65,17 @@ std::string gibibytes(std::uint64_t bytes) {
   return fmt::format("{:.1f}", static_cast<double>(bytes) / kGibibyte);
 }
 
+std::string seat_at_fault(const TriageReport& report) {
+  const std::string& name = report.verdict.concerned.front();
+  // The seats are newer than the verdict: it may be gone, or well again.
+  const auto seat = std::find_if(report.seats.begin(), report.seats.end(),
+                                 [&](const TriageSeat& each) { return each.name == name; });
+  const bool known = seat != report.seats.end() && seat->state;
+  const std::string state = known ? fmt::format(" is {}", to_label(*seat->state)) : ", now gone";
+  return fmt::format("SEAT AT FAULT: {}{}; no fault of the host is known",
+                     cut_text(name, kWidth / 3), state);
+}
+
 /// The answer.
 std::string first_line(const TriageReport& report) {
   const Judgement& judgement = report.verdict.judgement;
@@ -75,9 +91,7 @@ std::string first_line(const TriageReport& report) {
     return line;
   }
   if (!report.verdict.concerned.empty()) {
-    return fmt::format("SEAT AT FAULT: {} is {}; no fault of the host is known",
-                       cut_text(report.seats.front().name, kWidth / 3),
-                       to_label(report.seats.front().state.value_or(SeatState::kDown)));
+    return seat_at_fault(report);
   }
   if (judgement.verdict == Verdict::kUnknown) {
     return "UNKNOWN: too little can be read to tell; see what is not known";
@@ -116,7 +130,7 @@ void append_evidence(std::string& out, const TriageReport& report) {
                 ? ""
                 : fmt::format(", {} ago", span_text(*each.at, report.now));
     text += each.source.empty() ? "" : "]";
-    append_wrapped(out, kWidth, " - ", text);
+    append_wrapped(out, kWidth, " - ", cut_text(text, kItemBytes + kWidth));
   }
   if (evidence.size() > kShownEvidence) {
     out += fmt::format(" - and {} more\n", evidence.size() - kShownEvidence);
@@ -153,9 +167,11 @@ void append_seats(std::string& out, const TriageReport& report) {
 void append_names(std::string& out, std::string_view title, const std::vector<std::string>& names) {
   if (!names.empty()) {
     std::string text;
-    for (const std::string& name : names) {
-      text += (text.empty() ? "" : ", ") + cut_text(name, kWidth / 2);
+    for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) {
+      text += (text.empty() ? "" : ", ") + cut_text(names[i], kWidth / 2);
     }
+    text +=
+        names.size() > kShownNames ? fmt::format(" and {} more", names.size() - kShownNames) : "";
     append_wrapped(out, kWidth, title, text);
   }
 }
@@ -170,13 +186,13 @@ void append_pools(std::string& out, const TriageReport& report) {
 }
 
 void append_list(std::string& out, std::string_view title, const std::vector<std::string>& items,
-                 size_t shown) {
+                 size_t shown, size_t items_bytes = kItemBytes) {
   if (items.empty()) {
     return;
   }
   out += fmt::format("\n{}\n", title);
   for (size_t i = 0; i < std::min(items.size(), shown); ++i) {
-    append_wrapped(out, kWidth, " - ", to_valid_utf8(items[i]));
+    append_wrapped(out, kWidth, " - ", cut_text(items[i], items_bytes));
   }
   if (items.size() > shown) {
     out += fmt::format(" - and {} more: /triage?format=json\n", items.size() - shown);
@@ -190,9 +206,11 @@ void append_events(std::string& out, const TriageReport& report) {
   out += "\nKernel log of this boot, the newest first\n";
   for (size_t i = 0; i < std::min(report.events.size(), kShownEvents); ++i) {
     const TriageEvent& event = report.events[i];
-    out += fmt::format(" {:>8} ago {:>7} x {}\n",
-                       event.last ? span_text(*event.last, report.now) : "?", event.count,
-                       cut_text(event.event, kWidth - 24));
+    out += cut_text(fmt::format(" {:>8} ago {:>7} x {}",
+                                event.last ? span_text(*event.last, report.now) : "?", event.count,
+                                cut_text(event.event, kWidth)),
+                    kWidth) +
+           "\n";
   }
 }
 
@@ -207,9 +225,10 @@ std::string to_triage_text(const TriageReport& report) {
   append_seats(out, report);
   if (report.is_fault()) {
     append_names(out, "Safe: ", report.verdict.safe);
+    append_names(out, "Not seen to serve, so they may hang: ", report.verdict.unproven);
   }
   append_pools(out, report);
-  append_list(out, "What to do", advice_for(report), kShownAdvice);
+  append_list(out, "What to do", advice_for(report), kShownAdvice, 5 * kWidth);
   append_events(out, report);
   append_list(out, "What is not known", report.verdict.not_known, kShownUnknown);
   return out;

@@ -40,8 +40,10 @@ std::vector<std::string> pressure_advice() {
 
 std::vector<std::string> starvation_advice() {
   return {
-      "Find what else uses the disk (iotop -o reads no memory of a process), and stop or slow it; "
-      "a load that starves ends once it gets its share",
+      "Find what else uses the disk, and stop or slow it (systemd-cgtop -b -n 2 -i reads cgroups "
+      "alone; iotop reads /proc/PID/cmdline, which can hang): a load that starves ends once it "
+      "gets "
+      "its share",
       "Load one large seat at a time; give the seats' units IOWeight above the others'",
       "Do not restart a load that still reads: it would begin anew"};
 }

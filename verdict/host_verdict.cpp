@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 constexpr double kPercent = 100;
+constexpr size_t kNameWidth = 40;  // bytes of a seat's name in a sentence
 
 bool any_resident(const HostEvidence& evidence) {
   return std::any_of(evidence.seats.begin(), evidence.seats.end(),
@@ -55,13 +56,17 @@ void judge_limits(const HostEvidence& evidence, Judgement& judgement) {
   }
 }
 
+/// After a step of the clock an event may be of the future, and how long ago it was is not known.
+bool is_recent(const std::optional<TimePoint>& time, TimePoint now) {
+  return time && now - *time <= kRecentEvent && *time - now <= kClockError;
+}
+
 void judge_events(const HostEvidence& evidence, std::span<const EventKind> kinds, Verdict verdict,
                   Judgement& judgement) {
   const auto& events = evidence.kernel_log->log.events();
   for (const EventKind kind : kinds) {
     const auto found = events.find(kind);
-    if (found == events.end() || !found->second.last_time ||
-        evidence.now - *found->second.last_time > kRecentEvent) {
+    if (found == events.end() || !is_recent(found->second.last_time, evidence.now)) {
       continue;
     }
     const EventCounts& counts = found->second;
@@ -128,14 +133,14 @@ void judge_seats(const HostEvidence& evidence, HostJudgement& host) {
     if (is_fault(seat.state)) {
       host.concerned.push_back(name);
     } else if (seat.state == SeatState::kComputing || seat.state == SeatState::kIdle) {
-      host.safe.push_back(name);
+      (seat.serves ? host.safe : host.unproven).push_back(name);
     }
     const auto verdict = verdict_of(seat.state);
     if (!verdict) {
       continue;
     }
     for (Evidence reason : seat.reasons) {
-      reason.what = fmt::format("seat {}: {}", to_valid_utf8(name), reason.what);
+      reason.what = fmt::format("seat {}: {}", cut_text(name, kNameWidth), reason.what);
       reason.since = seat.since;
       reason.at = evidence.now;
       convict(host.judgement, *verdict, std::move(reason));
@@ -150,7 +155,7 @@ void doubt_seats(const HostEvidence& evidence, Judgement& judgement) {
       continue;
     }
     const auto age = std::chrono::duration_cast<std::chrono::seconds>(evidence.now - seat.since);
-    std::string doubt = fmt::format("seat {} is {} for {}", to_valid_utf8(name),
+    std::string doubt = fmt::format("seat {} is {} for {}", cut_text(name, kNameWidth),
                                     to_label(seat.state), format_duration(age));
     if (!seat.reasons.empty()) {
       doubt += ": " + seat.reasons[0].what;
@@ -186,7 +191,8 @@ void add_log_limits(const HostEvidence& evidence, std::vector<std::string>& not_
 }  // namespace
 
 bool GpuLimit::is_nearly_reached() const {
-  return size - used < std::max(kHeadroomBytes, kHeadroomShare * size);
+  // A limit of 0 is none: a card without that pool.
+  return size > 0 && size - used < std::max(kHeadroomBytes, kHeadroomShare * size);
 }
 
 HostJudgement judge_host(const HostEvidence& evidence) {
@@ -210,7 +216,7 @@ HostJudgement judge_host(const HostEvidence& evidence) {
   if (judgement.verdict == Verdict::kUnknown && can_tell_health(evidence)) {
     judgement.verdict = Verdict::kHealthy;
   }
-  std::reverse(judgement.evidence.begin(), judgement.evidence.end());  // the strongest first
+  sort_evidence(judgement);
   return host;
 }
 

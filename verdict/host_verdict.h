@@ -30,6 +30,9 @@ constexpr double kHeadroomShare = 0.02;
 /// An event of the kernel's log is news for so long.
 constexpr std::chrono::minutes kRecentEvent{15};
 
+/// An event may be later than now by so much, by the error of the boot's time.
+constexpr std::chrono::minutes kClockError{1};
+
 // --- evidence
 
 /// Memory for the GPU that is limited, bytes.
@@ -47,6 +50,7 @@ struct SeatEvidence {
   SeatState state = SeatState::kDown;
   TimePoint since;
   std::vector<Evidence> reasons;
+  bool serves = false;  ///< it was seen to have loaded, and to serve
 };
 
 /// All that the verdict follows from. What is absent is not known.
@@ -69,6 +73,8 @@ struct HostJudgement {
   Judgement judgement;
   std::vector<std::string> concerned;  ///< seats in a state that is a fault
   std::vector<std::string> safe;       ///< seats that serve: a storm does not reach those resident
+  /// Seats that compute or idle, and were not seen to serve: a load that hangs can look so.
+  std::vector<std::string> unproven;
   std::vector<std::string> not_known;  ///< in words
 };
 

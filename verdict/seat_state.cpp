@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "verdict/log_verdict.h"
@@ -56,9 +57,9 @@ bool is_stuck(const ProcessEvidence& evidence) {
 }
 
 void add_storm(const ProcessEvidence& evidence, Reasons& reasons) {
-  if (!evidence.storm.is_storm() || evidence.phase != LoadPhase::kCold ||
+  if (!evidence.storm.is_storm() || evidence.phase != LoadPhase::kCold || evidence.grew() ||
       evidence.activity.pegged_or_in_kfd < kStuckLoad) {
-    return;
+    return;  // a load that goes on may be slow, and ends
   }
   add(reasons, "load pegged, or asleep in KFD, in a restore storm",
       "for " + seconds_text(evidence.activity.pegged_or_in_kfd),
@@ -95,7 +96,8 @@ Reasons thrashing(const ProcessEvidence& evidence) {
 
 Reasons blocked(const ProcessEvidence& evidence) {
   Reasons reasons;
-  if (evidence.activity.blocked >= kBlockedSleep) {
+  const bool goes_on = evidence.activity.blocked_on == TaskWait::kKfd && evidence.grew();
+  if (evidence.activity.blocked >= kBlockedSleep && !goes_on) {
     add(reasons,
         fmt::format("thread in disk sleep, waiting for {}",
                     evidence.activity.blocked_on == TaskWait::kOther
@@ -136,8 +138,8 @@ Reasons io_starved(const ProcessEvidence& evidence) {
   Reasons reasons;
   const auto& window = evidence.activity.window;
   const bool slow = window && window->read_bytes && *window->read_bytes < kStarvedReadRate;
-  if (evidence.phase == LoadPhase::kServed || !slow) {
-    return reasons;
+  if (evidence.phase != LoadPhase::kCold || !slow) {
+    return reasons;  // one that was there before may serve, and page its model in again
   }
   if (evidence.io_full.value_or(0) >= kIoFull && evidence.grew()) {
     add(reasons, "all tasks of the loading seat wait for storage",
@@ -158,7 +160,10 @@ Reasons io_starved(const ProcessEvidence& evidence) {
 
 Reasons loading(const ProcessEvidence& evidence) {
   Reasons reasons;
-  if (evidence.phase == LoadPhase::kServed || !evidence.grew()) {
+  const bool grew = evidence.phase == LoadPhase::kCold
+                        ? evidence.grew()
+                        : evidence.gpu_memory_grew || evidence.memory_grew();
+  if (evidence.phase == LoadPhase::kServed || !grew) {
     return reasons;
   }
   const auto& activity = evidence.activity;
@@ -192,6 +197,40 @@ bool may_become_worse(const ProcessEvidence& evidence) {
          (activity.last->is_spin() || evidence.storm.is_storm());
 }
 
+/// What is neither a fault nor a load. nullopt before the second sample.
+std::optional<StateFinding> working_or_not(const ProcessEvidence& evidence) {
+  if (!evidence.activity.last) {
+    return std::nullopt;
+  }
+  Reasons reasons = computing(evidence);
+  return StateFinding{reasons.empty() ? SeatState::kIdle : SeatState::kComputing,
+                      std::move(reasons)};
+}
+
+/// Whether it does nothing at all, and waits for nothing that a load waits for.
+bool sleeps(const ProcessEvidence& evidence) {
+  const ProcessActivity& activity = evidence.activity;
+  return activity.last && activity.last->process.user + activity.last->process.system < kAsleep &&
+         !activity.stopped && !evidence.storm.is_storm() &&
+         std::all_of(activity.blocked_threads.begin(), activity.blocked_threads.end(),
+                     [](unsigned threads) { return threads == 0; });
+}
+
+/// Whether it does what no load does that hangs: that one polls with a thread that loaded, and in a
+/// storm it may sleep as well.
+bool does_what_servers_do(const ProcessEvidence& evidence) {
+  const ProcessActivity& activity = evidence.activity;
+  if (!activity.last || activity.stopped || evidence.grew()) {
+    return false;
+  }
+  if (activity.last->hottest.total() < kComputing) {
+    return !evidence.storm.is_storm() && activity.blocked == Seconds(0);
+  }
+  const bool others_work = evidence.phase == LoadPhase::kCold && !activity.last->others_sleep();
+  return !activity.loader_pegged ||
+         (!evidence.storm.is_storm() && (activity.last->pegged.size() > 1 || others_work));
+}
+
 struct Rule {
   SeatState state;
   Reasons (*reasons)(const ProcessEvidence&);
@@ -220,9 +259,12 @@ bool StormEvidence::is_storm() const {
          kworker_cores.value_or(0) >= kRestoreKworkerCores;
 }
 
+bool ProcessEvidence::memory_grew() const {
+  return activity.resident_growth.value_or(0) >= kLoadGrowth;
+}
+
 bool ProcessEvidence::grew() const {
-  return gpu_memory_grew || activity.resident_growth.value_or(0) >= kLoadGrowth ||
-         activity.read_growth.value_or(0) >= kLoadGrowth;
+  return gpu_memory_grew || memory_grew() || activity.read_growth.value_or(0) >= kLoadGrowth;
 }
 
 std::optional<StateFinding> classify(const ProcessEvidence& evidence) {
@@ -231,16 +273,14 @@ std::optional<StateFinding> classify(const ProcessEvidence& evidence) {
       return StateFinding{rule.state, std::move(reasons)};
     }
   }
-  if (!evidence.activity.last || may_become_worse(evidence)) {
-    return std::nullopt;
-  }
-  if (Reasons reasons = computing(evidence); !reasons.empty()) {
-    return StateFinding{SeatState::kComputing, std::move(reasons)};
-  }
-  return StateFinding{SeatState::kIdle, {}};
+  return may_become_worse(evidence) ? std::nullopt : working_or_not(evidence);
 }
 
 void ProcessStateTracker::update(ProcessEvidence evidence, Time now) {
+  if (evidence.activity.program != program_) {
+    *this = ProcessStateTracker();
+    program_ = evidence.activity.program;
+  }
   watched_from_birth_ = evidence.activity.watched_from_birth;
   if (evidence.health) {
     served_ = served_ || evidence.health->ready;
@@ -248,23 +288,53 @@ void ProcessStateTracker::update(ProcessEvidence evidence, Time now) {
   }
   evidence.phase = phase();
   auto finding = classify(evidence);
-  const bool rests = state_ == SeatState::kComputing || state_ == SeatState::kIdle;
-  served_ = served_ || (rests && now - since_ >= kServedAfter);
-  if (!finding || finding->state == state_) {
-    better_since_.reset();
-    if (finding) {
-      reasons_ = std::move(finding->evidence);
-    }
-    return;
+  confirmed_ = confirmed_.value_or(now);
+  if (!finding && now - *confirmed_ >= kLongestDoubt) {
+    finding = working_or_not(evidence);
   }
-  if (state_ && finding->state > *state_) {
+  if (finding) {
+    take(*std::move(finding), now);
+  } else {
+    better_since_.reset();
+  }
+  follow_service(evidence, now);
+}
+
+void ProcessStateTracker::take(StateFinding finding, Time now) {
+  if (state_ && finding.state > *state_) {
     better_since_ = better_since_.value_or(now);
     if (now - *better_since_ < kLeaveAfter) {
       return;
     }
   }
-  enter(finding->state, now);
-  reasons_ = std::move(finding->evidence);
+  if (finding.state == state_) {
+    better_since_.reset();
+  } else {
+    enter(finding.state, now);
+  }
+  confirmed_ = now;
+  reasons_ = std::move(finding.evidence);
+}
+
+void ProcessStateTracker::follow_service(const ProcessEvidence& evidence, Time now) {
+  loaded_ = loaded_ || evidence.holds_gpu_memory || state_ == SeatState::kLoading ||
+            state_ == SeatState::kIoStarved;
+  if (!sleeps(evidence)) {
+    asleep_since_.reset();
+  } else {
+    // The sample before was of its sleep's start.
+    asleep_since_ = asleep_since_.value_or(
+        now - std::chrono::duration_cast<Time>(evidence.activity.last->length));
+    served_ = served_ || (loaded_ && now - *asleep_since_ >= kServedAsleep);
+  }
+  const bool rests = state_ == SeatState::kComputing || state_ == SeatState::kIdle;
+  if (!rests || !does_what_servers_do(evidence)) {
+    serving_since_.reset();
+    return;
+  }
+  serving_since_ = serving_since_.value_or(now);
+  const auto needed = loaded_ || !watched_from_birth_ ? kServedAfter : kServedWithoutLoad;
+  served_ = served_ || now - *serving_since_ >= needed;
 }
 
 void ProcessStateTracker::enter(SeatState state, Time now) {

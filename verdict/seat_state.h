@@ -76,6 +76,19 @@ constexpr std::chrono::seconds kLeaveAfter{30};
 /// A process that computes or idles so long has loaded; at its start it can be idle for a moment.
 constexpr std::chrono::seconds kServedAfter{30};
 
+/// One that has loaded and then sleeps, with all its threads, does nothing of a load.
+constexpr std::chrono::seconds kServedAsleep{10};
+constexpr double kAsleep = 0.05;  // of a core
+
+/// One that was never seen to load: it may wait so long for its model's file.
+constexpr std::chrono::seconds kServedWithoutLoad{600};
+
+/// So long a state is kept while what goes on may be the beginning of a spin.
+constexpr std::chrono::seconds kLongestDoubt{90};
+
+/// So much GPU memory nobody holds before a load.
+constexpr double kLoadedGpuBytes = 64 << 20;
+
 // --- evidence
 
 /// Whether a process has ever served: a load that spins looks like a server that polls.
@@ -115,12 +128,16 @@ struct ProcessEvidence {
   bool resume_failed = false;           ///< since it started: kfd_resume_failed
   bool mmap_lock_held = false;
   bool gpu_memory_grew = false;   ///< in the last 30 s, by kGpuGrowth
+  bool holds_gpu_memory = false;  ///< kLoadedGpuBytes at least
   std::optional<double> io_full;  ///< of its cgroup, share of the last 60 s
   std::optional<SmiEvidence> smi;
   std::optional<HealthEvidence> health;
   StormEvidence storm;
 
-  /// GPU memory, resident memory or reads grew in the last 30 s.
+  /// Resident memory grew in the last 30 s.
+  [[nodiscard]] bool memory_grew() const;
+
+  /// GPU memory, resident memory or reads did.
   [[nodiscard]] bool grew() const;
 };
 
@@ -155,14 +172,21 @@ class ProcessStateTracker {
   [[nodiscard]] LoadPhase phase() const;
 
  private:
+  void take(StateFinding finding, Time now);
   void enter(SeatState state, Time now);
+  void follow_service(const ProcessEvidence& evidence, Time now);
 
   std::optional<SeatState> state_;
   Time since_{};
   std::optional<Time> better_since_;
+  std::optional<Time> confirmed_;  // when the state was last found to hold
+  std::optional<Time> serving_since_;
+  std::optional<Time> asleep_since_;
   std::vector<Evidence> reasons_;
+  bool loaded_ = false;  // it was seen to load
   bool served_ = false;
   bool watched_from_birth_ = false;
+  unsigned program_ = 0;
 };
 
 }  // namespace apu

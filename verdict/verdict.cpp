@@ -41,7 +41,14 @@ void convict(Judgement& judgement, Verdict verdict, Evidence evidence) {
   } else if (verdict == judgement.verdict && evidence.since) {
     judgement.since = std::min(judgement.since.value_or(*evidence.since), *evidence.since);
   }
+  evidence.speaks_for = verdict;
   judgement.evidence.push_back(std::move(evidence));
+}
+
+void sort_evidence(Judgement& judgement) {
+  std::stable_sort(
+      judgement.evidence.begin(), judgement.evidence.end(),
+      [](const Evidence& a, const Evidence& b) { return a.speaks_for > b.speaks_for; });
 }
 
 }  // namespace apu

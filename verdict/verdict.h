@@ -34,6 +34,7 @@ struct Evidence {
   std::optional<TimePoint> since;
   std::string source{};           ///< the file or log that says it; may be empty
   std::optional<TimePoint> at{};  ///< when it was last seen
+  Verdict speaks_for = Verdict::kUnknown;
 };
 
 /// A verdict with all that it rests on.
@@ -49,6 +50,9 @@ struct Judgement {
 /// Evidence that says nothing of its time.
 Evidence make_evidence(std::string what, std::string value, std::string threshold,
                        std::string source);
+
+/// Puts the evidence for what is worst first; what speaks for the same keeps its order.
+void sort_evidence(Judgement& judgement);
 
 /// Adds evidence for `verdict`, and raises the judgement to it. Evidence for less stays.
 void convict(Judgement& judgement, Verdict verdict, Evidence evidence);

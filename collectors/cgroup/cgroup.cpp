@@ -140,9 +140,10 @@ class CgroupCollector : public Collector {
         processes.erase(found);  // another process has that id by now
       }
     }
+    std::map<std::string, std::uint64_t> hidden;
     for (const std::string& cgroup : seat_cgroups(units, processes)) {
       for (const std::int64_t pid : tree_.processes(cgroup)) {
-        add_process(pid, false, processes);
+        hidden[cgroup] += add_process(pid, false, processes) ? 0 : 1;
       }
     }
     std::vector<SeatProcess> all;
@@ -150,7 +151,7 @@ class CgroupCollector : public Collector {
     for (auto& [pid, process] : processes) {
       all.push_back(std::move(process));
     }
-    return namer_.update(all, units);
+    return namer_.update(all, units, hidden);
   }
 
   /// Cgroups whose other processes belong to a seat, too.
@@ -192,30 +193,32 @@ class CgroupCollector : public Collector {
     return holders;
   }
 
-  void add_process(std::int64_t pid, bool on_gpu, std::map<std::int64_t, SeatProcess>& processes) {
+  /// False if procfs does not show it.
+  bool add_process(std::int64_t pid, bool on_gpu, std::map<std::int64_t, SeatProcess>& processes) {
     if (processes.contains(pid) || pid == own_pid_) {
-      return;
+      return true;
     }
     const std::string directory = std::to_string(pid);
     const auto stat_text = procfs_.read(directory + "/stat");
     const auto cgroup_text = procfs_.read(directory + "/cgroup");
     if (!stat_text || !cgroup_text) {
-      return;  // it ended
+      return false;
     }
     const auto stat = parse_pid_stat(*stat_text);
     const auto path = parse_proc_cgroup(*cgroup_text);
     if (!stat || !path) {
       sources_.parse_error(kSource, directory + (stat ? "/cgroup:1: " + path.error().message
                                                       : "/stat:1: " + stat.error().message));
-      return;
+      return false;
     }
     if (has_ended(*stat) || (own_pid_ && stat->parent == own_pid_)) {
-      return;  // its GPU memory is an orphan's; or it is a helper of ours
+      return true;  // its GPU memory is an orphan's; or it is a helper of ours
     }
     const auto resolved = tree_.resolve(*path, init_path(), pid);
     if (resolved) {
       processes[pid] = {{pid, stat->start_ticks}, stat->comm, *resolved, on_gpu};
     }
+    return true;
   }
 
   /// The exporter's own, which no pattern makes a seat; empty in a fixture.

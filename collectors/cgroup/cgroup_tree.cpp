@@ -114,7 +114,7 @@ std::vector<std::int64_t> CgroupTree::processes_in(const std::string& path) cons
   if (const auto text = root_.read(file(path, "cgroup.procs"))) {
     for_each_line(*text, [&](std::string_view line) {
       const auto pid = parse_number<std::int64_t>(trim(line));
-      if (pid && *pid > 0) {  // 0: of another process namespace
+      if (pid && *pid >= 0) {
         pids.push_back(*pid);
       }
     });

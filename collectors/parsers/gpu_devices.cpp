@@ -76,7 +76,10 @@ bool is_pci_address(std::string_view text) {
 Result<std::vector<GpuDevice>> read_gpu_devices(const FileRoot& sysfs) {
   const auto names = sysfs.list("class/drm");
   if (!names) {
-    return names.error();
+    const auto sysfs_root = sysfs.list("");
+    const bool is_sysfs = sysfs_root && !sysfs_root->empty();
+    return is_sysfs ? names.error()
+                    : Error{ErrorKind::kUnsupported, "there is no sysfs: its directory is empty"};
   }
   std::vector<GpuDevice> devices;
   for (const std::string& name : *names) {

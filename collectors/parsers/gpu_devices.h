@@ -34,7 +34,8 @@ bool is_pci_address(std::string_view text);
 /// The AMD GPUs of a host by PCI address, from /sys/class/drm. Connectors, render nodes, other
 /// drivers' cards and partitions without a PCI device of their own are left out. Reads vendor
 /// and device alone, which the PCI core holds in memory: no device is woken.
-/// Errors: what listing /sys/class/drm gave; kNotFound if there is no such card.
+/// Errors: what listing /sys/class/drm gave; kNotFound if there is no such card; kUnsupported where
+/// sysfs is empty, as where it was not mounted into a container.
 Result<std::vector<GpuDevice>> read_gpu_devices(const FileRoot& sysfs);
 
 /// Parses power/runtime_status: whether the device sleeps, or is on its way there or back.

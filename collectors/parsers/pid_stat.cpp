@@ -39,7 +39,9 @@ class Fields {
 };
 
 Error malformed(std::string_view text) {
-  return {ErrorKind::kMalformed, fmt::format("stat:1: not a process's stat: '{}'", text)};
+  constexpr size_t kShown = 120;
+  return {ErrorKind::kMalformed,
+          fmt::format("stat:1: not a process's stat: '{}'", cut_text(text, kShown))};
 }
 
 }  // namespace
@@ -80,7 +82,8 @@ Result<PidStat> parse_pid_stat(std::string_view text) {
   stat.start_ticks = fields.number(22);
   stat.virtual_bytes = fields.number(23);
   stat.resident_pages = fields.number(24);
-  if (!pid || !fields.complete()) {
+  constexpr std::uint64_t kLatestStart = 1ULL << 53U;  // ticks; no host is up for so long
+  if (!pid || !fields.complete() || stat.start_ticks > kLatestStart) {
     return malformed(text);
   }
   stat.pid = *pid;

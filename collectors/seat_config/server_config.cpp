@@ -112,11 +112,20 @@ void tell_tensor_override(ToldConfig& told, std::string_view value) {
   tell_cpu_offload(told, to_setting(to_cpu));
 }
 
+/// Of an address, what follows the path may be a token.
+std::string_view without_query(std::string_view value) {
+  return value.find("://") == std::string_view::npos ? value
+                                                     : value.substr(0, value.find_first_of("?#"));
+}
+
 void tell_model(ToldConfig& told, std::string_view value) {
-  const std::string_view name = base_name(value);
+  const std::string_view name = base_name(without_query(value));
   const bool is_file = !name.empty() && name != "." && name != ".." && name.size() <= kMaxFileName;
   told.model = is_file ? name : "";
 }
+
+/// For options whose value is secret: it must not be taken for an option.
+void tell_nothing(ToldConfig& /*told*/, std::string_view /*value*/) {}
 
 void tell_port(ToldConfig& told, std::string_view value) {
   told.port = parse_number<std::uint16_t>(value);
@@ -138,7 +147,12 @@ struct Key {
   std::string_view value;  ///< of an option that stands for one; empty: the next argument is it
 };
 
-constexpr std::array kLlamaOptions{Key{"-m", tell_model, {}},
+constexpr std::array kLlamaOptions{Key{"--api-key", tell_nothing, {}},
+                                   Key{"--api-key-file", tell_nothing, {}},
+                                   Key{"--hf-token", tell_nothing, {}},
+                                   Key{"-hft", tell_nothing, {}},
+                                   Key{"--ssl-key-file", tell_nothing, {}},
+                                   Key{"-m", tell_model, {}},
                                    Key{"--model", tell_model, {}},
                                    Key{"--port", tell_port, {}},
                                    Key{"--mmap", tell_mmap, "1"},

@@ -48,12 +48,21 @@ ThreadInterval thread_between(const TaskSample& before, const TaskSample& after,
   return thread;
 }
 
+using TasksByKey = std::map<ProcessIdentity, const TaskSample*>;
+
+TasksByKey by_key(const ProcessSample& sample) {
+  TasksByKey tasks;
+  for (const TaskSample& task : sample.tasks) {
+    tasks[task.key] = &task;
+  }
+  return tasks;
+}
+
 /// The sample of the thread `key`; that of a thread that has done nothing yet if there is none.
-TaskSample task_in(const ProcessSample& sample, const ProcessIdentity& key) {
-  const auto found = std::find_if(sample.tasks.begin(), sample.tasks.end(),
-                                  [&](const TaskSample& task) { return task.key == key; });
-  if (found != sample.tasks.end()) {
-    return *found;
+TaskSample task_in(const TasksByKey& tasks, const ProcessIdentity& key) {
+  const auto found = tasks.find(key);
+  if (found != tasks.end()) {
+    return *found->second;
   }
   TaskSample fresh;
   fresh.key = key;
@@ -69,17 +78,36 @@ std::optional<std::int64_t> growth(const std::optional<std::uint64_t>& before,
                          : std::nullopt;
 }
 
+/// The memory of a program that has just begun.
+PidStatus no_memory() {
+  PidStatus status;
+  status.anon_bytes = 0;
+  status.file_bytes = 0;
+  status.shmem_bytes = 0;
+  return status;
+}
+
 /// A process that has just been made.
 ProcessSample newborn(const ProcessSample& first) {
   ProcessSample sample;
   sample.key = first.key;
   sample.time =
       first.time - std::chrono::duration_cast<std::chrono::nanoseconds>(first.age.value());
-  sample.status.anon_bytes = 0;
-  sample.status.file_bytes = 0;
-  sample.status.shmem_bytes = 0;
+  sample.status = no_memory();
   sample.read_bytes = 0;
   return sample;
+}
+
+/// exec() ends all threads but one and keeps what makes the process the same. One with more threads
+/// has only renamed itself.
+bool is_other_program(const ProcessSample& before, const ProcessSample& now) {
+  return before.comm != now.comm && before.tasks.size() <= 1;
+}
+
+bool is_stopped(const ProcessSample& sample) {
+  return !sample.tasks.empty() &&
+         std::all_of(sample.tasks.begin(), sample.tasks.end(),
+                     [](const TaskSample& task) { return task.state == 'T' || task.state == 't'; });
 }
 
 }  // namespace
@@ -100,8 +128,9 @@ ProcessInterval interval_between(const ProcessSample& before, const ProcessSampl
   const double seconds = interval.length.count();
   double switches = 0;
   bool switches_known = true;
+  const TasksByKey earlier = by_key(before);
   for (const TaskSample& task : after.tasks) {
-    const ThreadInterval thread = thread_between(task_in(before, task.key), task, interval.length);
+    const ThreadInterval thread = thread_between(task_in(earlier, task.key), task, interval.length);
     interval.process.user += thread.cpu.user;
     interval.process.system += thread.cpu.system;
     interval.cpu[task.key] = thread.cpu.total() * seconds;
@@ -131,6 +160,9 @@ void ProcessHistory::add(ProcessSample sample) {
   if (!samples_.empty() && sample.time <= samples_.back().time) {
     return;
   }
+  if (!samples_.empty() && is_other_program(samples_.back(), sample)) {
+    begin_anew(sample);
+  }
   const bool first = samples_.empty();
   samples_.push_back(std::move(sample));
   if (first) {
@@ -142,10 +174,11 @@ void ProcessHistory::add(ProcessSample sample) {
     activity_.last = interval_between(before, samples_.back());
     gap = activity_.last->length > kLongestSleepGap;
     follow_load(before, *activity_.last);
-    follow_runs(*activity_.last);
+    follow_runs(*activity_.last, gap);
   }
   follow_sleeps(gap);
   look_back();
+  activity_.stopped = is_stopped(samples_.back());
 }
 
 void ProcessHistory::begin() {
@@ -154,6 +187,20 @@ void ProcessHistory::begin() {
   if (activity_.watched_from_birth) {
     samples_.push_front(newborn(sample));
   }
+  // One that opens the GPU late begins to load then.
+  activity_.watched_from_birth = activity_.watched_from_birth || sample.joined;
+}
+
+/// Starts over with the program that `first` is of, which began after the last sample.
+void ProcessHistory::begin_anew(const ProcessSample& first) {
+  ProcessSample start = samples_.back();
+  start.status = no_memory();
+  start.comm = first.comm;
+  const unsigned program = activity_.program + 1;
+  *this = ProcessHistory();
+  activity_.program = program;
+  activity_.watched_from_birth = first.time - start.time <= kBirth;
+  samples_.push_back(std::move(start));
 }
 
 void ProcessHistory::follow_load(const ProcessSample& before, const ProcessInterval& interval) {
@@ -181,16 +228,19 @@ bool ProcessHistory::has_loaded(const ProcessIdentity& thread) const {
   return own >= kLoaderShare * most;
 }
 
-void ProcessHistory::follow_runs(const ProcessInterval& interval) {
+void ProcessHistory::follow_runs(const ProcessInterval& interval, bool gap) {
   const auto& tasks = samples_.back().tasks;
-  const bool in_kfd = std::any_of(tasks.begin(), tasks.end(), [](const TaskSample& task) {
-    return task.wait == TaskWait::kKfd;
-  });
-  const bool pegged = std::any_of(interval.pegged.begin(), interval.pegged.end(),
-                                  [&](const auto& thread) { return has_loaded(thread); });
-  activity_.pegged_or_in_kfd = (pegged && interval.others_sleep()) || in_kfd
-                                   ? activity_.pegged_or_in_kfd + interval.length
-                                   : Seconds(0);
+  const bool was_in_kfd = std::exchange(
+      in_kfd_, std::any_of(tasks.begin(), tasks.end(),
+                           [](const TaskSample& task) { return task.wait == TaskWait::kKfd; }));
+  activity_.loader_pegged = std::any_of(interval.pegged.begin(), interval.pegged.end(),
+                                        [&](const auto& thread) { return has_loaded(thread); });
+  const bool asleep = in_kfd_ && !gap;
+  if ((activity_.loader_pegged && interval.others_sleep()) || (asleep && was_in_kfd)) {
+    activity_.pegged_or_in_kfd += interval.length;
+  } else if (!asleep) {  // when it fell asleep is not known
+    activity_.pegged_or_in_kfd = Seconds(0);
+  }
 }
 
 void ProcessHistory::follow_sleeps(bool gap) {
@@ -205,7 +255,7 @@ void ProcessHistory::follow_sleeps(bool gap) {
     Sleep sleep{samples_.back().time, task.voluntary_switches, *task.wait};
     const auto known = sleeps_.find(task.key);
     const bool woken = known == sleeps_.end() || known->second.switches != sleep.switches;
-    if (known != sleeps_.end() && !gap && !(woken && sleep.wait == TaskWait::kIo)) {
+    if (known != sleeps_.end() && !gap && (!woken || sleep.wait == TaskWait::kKfd)) {
       sleep.since = known->second.since;
     }
     const Seconds length = samples_.back().time - sleep.since;

@@ -71,12 +71,15 @@ struct ProcessActivity {
   /// ever, in a server that is done with loading, is another.
   bool loader_spins = false;
 
+  /// Since the sample before, a thread that loaded was pegged.
+  bool loader_pegged = false;
+
   /// For how long a thread that loaded was pegged while the others slept, or one was in disk sleep
   /// for KFD, at every sample.
   Seconds pegged_or_in_kfd{0};
 
   /// For how long a thread was in disk sleep at every sample; of several the longest, and what it
-  /// waits for. One that waits for storage and is woken in between is not blocked.
+  /// waits for. One that is woken in between, other than by KFD, goes on and is not blocked.
   Seconds blocked{0};
   TaskWait blocked_on = TaskWait::kOther;
 
@@ -90,8 +93,15 @@ struct ProcessActivity {
   std::optional<std::int64_t> resident_growth;  ///< bytes
   std::optional<std::int64_t> read_growth;      ///< bytes
 
-  /// It was first seen so soon after its start that all it ever did is known.
+  /// It was first seen so soon after its start, or after it came to the GPU, that all it did there
+  /// is known.
   bool watched_from_birth = false;
+
+  /// All its threads are stopped, by a signal or a debugger.
+  bool stopped = false;
+
+  /// Which program of the process it is: exec() makes another one of it.
+  unsigned program = 0;
 };
 
 /// Samples of one process, and what follows from them. Pure.
@@ -130,8 +140,9 @@ class ProcessHistory {
 
   [[nodiscard]] const ProcessSample* sample_before(Seconds window) const;
   void begin();
+  void begin_anew(const ProcessSample& first);
   void follow_load(const ProcessSample& before, const ProcessInterval& interval);
-  void follow_runs(const ProcessInterval& interval);
+  void follow_runs(const ProcessInterval& interval, bool gap);
   [[nodiscard]] bool has_loaded(const ProcessIdentity& thread) const;
   void follow_sleeps(bool gap);
   void look_back();
@@ -139,6 +150,7 @@ class ProcessHistory {
   std::deque<ProcessSample> samples_;  // kSpinWindow and one more
   std::map<ProcessIdentity, Sleep> sleeps_;
   std::map<ProcessIdentity, double> load_cpu_;  // seconds, while it loaded
+  bool in_kfd_ = false;                         // at the last sample
   ProcessActivity activity_;
 };
 

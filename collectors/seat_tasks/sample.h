@@ -32,9 +32,10 @@ struct ProcessSample {
   std::string comm;                                  ///< at most 15 bytes, any bytes
   std::chrono::nanoseconds time{};                   ///< Clock::monotonic
   std::optional<std::chrono::duration<double>> age;  ///< absent where the boot time is not known
-  PidStat stat;                                      ///< all threads, ended ones too
-  PidStatus status;                                  ///< memory; its switches are one thread's
-  std::optional<std::uint64_t> read_bytes;           ///< from storage; absent without permission
+  bool joined = false;  ///< it was not yet of the seat when that was last looked at
+  PidStat stat;         ///< all threads, ended ones too
+  PidStatus status;     ///< memory; its switches are one thread's
+  std::optional<std::uint64_t> read_bytes;  ///< from storage; absent without permission
   std::vector<TaskSample> tasks;
   bool all_tasks = true;  ///< else there were more than are looked at
 };

@@ -116,8 +116,10 @@ class SeatTasksCollector : public Collector {
     boot_time_ = *boot_time;
     const auto cgroup = fresh_facts<CgroupFacts>(*store_, "cgroup");
     living_.clear();
-    reader_.begin_pass();
     if (cgroup) {
+      watched_lately_ = last_pass_ && facts.time - *last_pass_ <= ProcessHistory::kBirth;
+      last_pass_ = facts.time;
+      reader_.begin_pass(cgroup->index->seats.size());
       for (const Seat& seat : cgroup->index->seats) {
         look_at(seat, facts, metrics);
       }
@@ -144,6 +146,7 @@ class SeatTasksCollector : public Collector {
                           [](const SeatProcess& process) { return process.on_gpu; });
     processes.resize(std::min(processes.size(), kMaxProcesses));
     Samples samples;
+    reader_.begin_seat();
     for (const SeatProcess& process : processes) {
       if (const ProcessSample* sample = sample_of(process.key, facts.time)) {
         samples.push_back(sample);
@@ -167,6 +170,7 @@ class SeatTasksCollector : public Collector {
       return nullptr;
     }
     sample->age = clock_->now() - start_of(*sample);
+    sample->joined = watched_lately_ && !watched_.contains(key);
     living_.insert(key);
     ProcessHistory& history = watched_[key].history;
     history.add(*std::move(sample));
@@ -301,6 +305,8 @@ class SeatTasksCollector : public Collector {
   std::shared_ptr<const Store> store_;
   SourceReporter sources_;
   TaskReader reader_;
+  std::optional<std::chrono::nanoseconds> last_pass_;  // with seats
+  bool watched_lately_ = false;
   TimePoint boot_time_;
   std::map<ProcessKey, Watched> watched_;
   std::set<ProcessKey> living_;  // of this pass

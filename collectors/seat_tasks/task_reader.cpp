@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "collectors/report.h"
@@ -20,7 +21,8 @@ bool is_denied(const Error& error) {
 
 }  // namespace
 
-void TaskReader::begin_pass() {
+void TaskReader::begin_pass(size_t seats) {
+  tasks_of_seat_ = std::max(kLeastTasks, kMaxTasksOfAll / std::max<size_t>(seats, 1));
   io_problem_.reset();
   wait_problem_.reset();
   read_any_ = false;
@@ -82,15 +84,17 @@ PidStatus TaskReader::status_of(const std::string& directory) const {
 
 void TaskReader::read_tasks(const std::string& directory, ProcessSample& sample) {
   const auto names = procfs_.list(directory);
-  sample.all_tasks = names && names->size() <= kMaxTasks;
+  const size_t most = std::min(kMaxTasks, tasks_left_);
+  sample.all_tasks = names && names->size() <= most;
   for (const std::string& name : names ? *names : std::vector<std::string>()) {
-    if (sample.tasks.size() == kMaxTasks) {
+    if (sample.tasks.size() == most) {
       break;
     }
     if (const auto task = read_task(fmt::format("{}/{}", directory, name))) {
       sample.tasks.push_back(*task);
     }
   }
+  tasks_left_ -= sample.tasks.size();
 }
 
 std::optional<TaskSample> TaskReader::read_task(const std::string& directory) {

@@ -22,11 +22,18 @@ class TaskReader {
   /// Threads of a process that are looked at; a model server has tens.
   static constexpr size_t kMaxTasks = 1024;
 
+  /// Threads of all seats, in equal shares, which are no smaller than kLeastTasks.
+  static constexpr size_t kMaxTasksOfAll = 8192;
+  static constexpr size_t kLeastTasks = 256;
+
   TaskReader(FileRoot procfs, SourceReporter sources)
       : procfs_(std::move(procfs)), sources_(std::move(sources)) {}
 
-  /// Begins a pass.
-  void begin_pass();
+  /// Begins a pass over so many seats.
+  void begin_pass(size_t seats);
+
+  /// Begins with the next seat.
+  void begin_seat() { tasks_left_ = tasks_of_seat_; }
 
   /// nullopt if it ended, or another process has its id by now.
   std::optional<ProcessSample> read(const ProcessIdentity& process, std::chrono::nanoseconds time);
@@ -47,6 +54,8 @@ class TaskReader {
   Status io_problem_;
   Status wait_problem_;
   bool read_any_ = false;  // process in this pass
+  size_t tasks_of_seat_ = kMaxTasksOfAll;
+  size_t tasks_left_ = kMaxTasksOfAll;  // of this seat
 };
 
 }  // namespace apu

@@ -19,8 +19,13 @@ class SurvivingSum {
   template <typename Lives>
   std::uint64_t total(const std::map<ProcessIdentity, std::uint64_t>& values, Lives lives) {
     for (const auto& [key, value] : values) {
-      living_[key] = value;
-      ended_.erase(key);  // it was away for a pass
+      if (const auto ended = ended_.find(key); ended != ended_.end()) {
+        living_[key] = ended->second;  // it was away for a pass
+        ended_.erase(ended);
+      }
+      std::uint64_t& last = living_[key];
+      before_ += value < last ? last : 0;  // it began anew
+      last = value;
     }
     std::erase_if(living_, [&](const auto& entry) {
       const bool ended = !lives(entry.first);
@@ -33,11 +38,11 @@ class SurvivingSum {
   }
 
  private:
-  static constexpr size_t kRemembered = 64;  // that ended: one may come back
+  static constexpr size_t kRemembered = 1024;  // that ended: one may come back
 
   std::uint64_t sum();
 
-  std::uint64_t before_ = 0;  // of those that are no longer remembered
+  std::uint64_t before_ = 0;  // of those that are no longer remembered, or began anew
   std::map<ProcessIdentity, std::uint64_t> ended_;
   std::map<ProcessIdentity, std::uint64_t> living_;
 };

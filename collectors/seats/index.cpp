@@ -136,8 +136,9 @@ void SeatNamer::forget_all_but(const Candidates& seats) {
   std::erase_if(names_, [&](const auto& entry) { return !seats.contains(entry.first); });
 }
 
-std::shared_ptr<const SeatIndex> SeatNamer::update(const std::vector<SeatProcess>& processes,
-                                                   const std::vector<std::string>& units) {
+std::shared_ptr<const SeatIndex> SeatNamer::update(
+    const std::vector<SeatProcess>& processes, const std::vector<std::string>& units,
+    const std::map<std::string, std::uint64_t>& hidden) {
   Candidates seats = find(processes, units);
   forget_all_but(seats);
   std::vector<const Seat*> all;
@@ -155,6 +156,9 @@ std::shared_ptr<const SeatIndex> SeatNamer::update(const std::vector<SeatProcess
     }
     Seat named = *seat;
     named.name = name_of(key, named);
+    if (const auto found = hidden.find(named.place.cgroup); found != hidden.end()) {
+      named.hidden = found->second;
+    }
     index->seats.push_back(std::move(named));
   }
   std::sort(index->seats.begin(), index->seats.end(),

@@ -32,6 +32,9 @@ struct Seat {
   std::string name;  ///< the `seat` label
   SeatPlace place;
   std::vector<SeatProcess> processes;  ///< oldest first; empty for a unit that has none
+  /// Processes of its cgroup that procfs does not show: hidepid=, another process namespace, or one
+  /// that ended just now. A seat that has some is not down.
+  std::uint64_t hidden = 0;
 };
 
 /// All seats, and which of them a process is of. Immutable once it is published.
@@ -75,8 +78,10 @@ class SeatNamer {
 
   /// `processes` are all that may belong to a seat: those on a GPU make their cgroup one, others
   /// join it. `units` are the paths of all cgroups of units, populated or not.
+  /// `hidden`: how many processes of a cgroup are not shown.
   std::shared_ptr<const SeatIndex> update(const std::vector<SeatProcess>& processes,
-                                          const std::vector<std::string>& units);
+                                          const std::vector<std::string>& units,
+                                          const std::map<std::string, std::uint64_t>& hidden = {});
 
  private:
   /// What makes a seat the same one from pass to pass: its cgroup; in a login session, which holds

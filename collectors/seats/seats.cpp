@@ -94,7 +94,7 @@ class SeatsCollector : public Collector {
     const std::optional<ClientMemory> clients =
         found ? std::optional(to_client_memory(*found)) : std::nullopt;
     const SeatInputs inputs{cgroup.get(), gpu.get(), kfd.get(), clients ? &*clients : nullptr};
-    const auto tasks = fresh_facts<SeatTasksFacts>(*store_, "seat_tasks");
+    const auto tasks = present_facts<SeatTasksFacts>(*store_, "seat_tasks");
     const auto log = fresh_facts<KernelLogFacts>(*store_, "kernel_log");
     const auto kworkers = fresh_facts<KworkersFacts>(*store_, "kworkers");
     const auto mmap_lock = fresh_facts<MmapLockFacts>(*store_, "mmap_lock");

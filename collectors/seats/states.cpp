@@ -43,6 +43,10 @@ void add(RecentSeries& series, std::chrono::nanoseconds time,
   }
 }
 
+bool is_loaded(const RecentSeries& bytes) {
+  return bytes.last().value_or(0) >= kLoadedGpuBytes;
+}
+
 bool has_grown(const RecentSeries& bytes) {
   return bytes.rise(kGrowthWindow).value_or(0) >= static_cast<double>(kGpuGrowth);
 }
@@ -84,12 +88,15 @@ std::optional<std::uint64_t> io_full_us(const CgroupFacts* cgroup, const std::st
 }  // namespace
 
 double restore_kworker_seconds(const KworkersFacts& kworkers) {
-  double sum = 0;
-  for (const char* queue : {"events_freezable", "events", "kfd_restore_wq"}) {
-    const auto found = kworkers.seconds_by_workqueue.find(queue);
-    sum += found == kworkers.seconds_by_workqueue.end() ? 0 : found->second;
-  }
-  return sum;
+  const auto& seconds = kworkers.seconds_by_workqueue;
+  const auto of = [&](const char* queue) {
+    const auto found = seconds.find(queue);
+    return found == seconds.end() ? 0 : found->second;
+  };
+  // Every driver uses events: it tells something where there is nothing better.
+  const double workers =
+      seconds.contains("events_freezable") ? of("events_freezable") : of("events");
+  return workers + of("kfd_restore_wq");
 }
 
 std::optional<double> restore_hog_rate(const KernelLogFacts& log, TimePoint now) {
@@ -116,9 +123,10 @@ std::map<std::string, SeatStateFacts> SeatStates::update(const StateInputs& inpu
     add(history.io_full_us, monotonic, io_full_us(inputs.cgroup, seat.name));
     const auto processes = inputs.tasks->seats.find(seat.name);
     if (seat.processes.empty() || processes == inputs.tasks->seats.end()) {
-      if (seat.processes.empty()) {
+      if (seat.processes.empty() && seat.hidden == 0) {
         states[seat.name] = take_state(history, SeatState::kDown, now, monotonic);
       }
+      history.counted = monotonic;  // else what it did in this time is not known
       continue;
     }
     for (const SeatProcessFacts& process : processes->second) {
@@ -128,6 +136,7 @@ std::map<std::string, SeatStateFacts> SeatStates::update(const StateInputs& inpu
       const ProcessStateTracker& tracker = processes_.at(process->key).tracker;
       SeatStateFacts facts = take_state(history, *tracker.state(), now, monotonic);
       facts.reasons = tracker.reasons();
+      facts.serves = tracker.phase() == LoadPhase::kServed;
       facts.process = process->key;
       facts.command = process->comm;
       states[seat.name] = std::move(facts);
@@ -154,6 +163,7 @@ void SeatStates::follow_process(const StateInputs& inputs, const std::string& se
   evidence.mmap_lock_held =
       inputs.mmap_lock != nullptr && inputs.mmap_lock->processes.contains(facts.key);
   evidence.gpu_memory_grew = has_grown(process.client_bytes) || has_grown(process.kfd_bytes);
+  evidence.holds_gpu_memory = is_loaded(process.client_bytes) || is_loaded(process.kfd_bytes);
   constexpr double kMicroseconds = 1e-6;
   if (const auto full = seats_.at(seat).io_full_us.rate(kIoWindow)) {
     evidence.io_full = *full * kMicroseconds;

@@ -40,11 +40,13 @@ struct SeatStateFacts {
   std::vector<Evidence> reasons;
   std::optional<ProcessKey> process;    ///< absent for a seat that is down
   std::string command;                  ///< its comm, any bytes
+  bool serves = false;                  ///< the process was seen to have loaded, and to serve
   std::map<SeatState, double> seconds;  ///< spent in each state since the seat was first seen
 };
 
-/// Kworkers' queues that the restore workers run on: events_freezable, and events on older kernels
-/// (userptr, SVM), kfd_restore_wq (TTM).
+/// CPU time of kworkers on the queues that the restore workers run on: events_freezable (userptr,
+/// SVM), events where no kworker was seen on that one, as on older kernels, and kfd_restore_wq
+/// (TTM).
 double restore_kworker_seconds(const KworkersFacts& kworkers);
 
 /// Hogs per second of KFD's restore workers together; absent where none has a rate.

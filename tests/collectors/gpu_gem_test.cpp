@@ -250,6 +250,7 @@ class GpuGemCollectorTest : public testing::Test {
 };
 
 TEST_F(GpuGemCollectorTest, WithoutACardFailsAndSaysSo) {
+  tree_.write("sys/module/ttm/parameters/pages_limit", "1\n");
   ASSERT_FALSE(collector_->collect());
   EXPECT_EQ(host_.source(R"(apu_source_unavailable_info{source="gem_info",reason="not_found"})"),
             1);

@@ -27,8 +27,9 @@ class RecordedHost {
     for (const CollectorSpec& spec : specs) {
       if (auto snapshot = spec.make(host.context(std::string(spec.name)))->collect()) {
         families[std::string(spec.name)] = snapshot->families;
-        host.store->put(spec.name, {std::make_shared<const Snapshot>(*std::move(snapshot)),
-                                    host.clock->now(), std::chrono::steady_clock::now()});
+        host.store->put(spec.name,
+                        {std::make_shared<const Snapshot>(*std::move(snapshot)), host.clock->now(),
+                         std::chrono::steady_clock::now(), spec.period});
       }
     }
   }

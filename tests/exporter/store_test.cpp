@@ -114,5 +114,17 @@ TEST(MaxSnapshotAge, IsTenPeriodsForLongOnes) {
   EXPECT_EQ(max_snapshot_age(minutes(1)), minutes(10));
 }
 
+TEST(Store, KnowsWhichPassRunsPastItsDeadline) {
+  Store store;
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_FALSE(store.is_overdue("kfd"));
+  store.note_pass("kfd", now + std::chrono::hours(1));
+  EXPECT_FALSE(store.is_overdue("kfd"));
+  store.note_pass("kfd", now - std::chrono::seconds(1));
+  EXPECT_TRUE(store.is_overdue("kfd"));
+  store.note_pass("kfd", std::nullopt);
+  EXPECT_FALSE(store.is_overdue("kfd"));
+}
+
 }  // namespace
 }  // namespace apu

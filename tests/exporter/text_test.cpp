@@ -142,6 +142,25 @@ TEST(UnescapeOctal, LeavesWhatIsNoOctalNumber) {
   EXPECT_EQ(unescape_octal(R"(a\089\x20)"), R"(a\089\x20)");
 }
 
+TEST(ToValidUtf8, MakesWhatTurnsOrBreaksTextBlanks) {
+  for (const char* turning :
+       {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202e", "\u2066", "\u2069"}) {
+    EXPECT_EQ(to_valid_utf8(std::string("a") + turning + "b"), "a b");
+  }
+  for (const char* harmless : {"\u200d", "\u2027", "\u202f", "\u2065", "\u206a", "\u20ac"}) {
+    EXPECT_EQ(to_valid_utf8(harmless), harmless);
+  }
+}
+
+TEST(AppendWrapped, BreaksAWordThatIsLongerThanALine) {
+  std::string out;
+  append_wrapped(out, 10, " - ", "to abcdefghijklmnop end");
+  EXPECT_EQ(out, " - to\n   abcdefg\n   hijklmn\n   op end\n");
+  out.clear();
+  append_wrapped(out, 8, "", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
+  EXPECT_EQ(out, "\xe2\x82\xac\xe2\x82\xac\n\xe2\x82\xac\n");
+}
+
 TEST(CutText, KeepsWhatFits) {
   EXPECT_EQ(cut_text("seat", 4), "seat");
   EXPECT_EQ(cut_text("seat-0", 5), "se...");

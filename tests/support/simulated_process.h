@@ -37,7 +37,7 @@ class SimulatedProcess {
   /// `age`: how old it is at time 0.
   explicit SimulatedProcess(Seconds age = Seconds(1)) : age_(age) {
     sample_.key = {kPid, 8675309};
-    sample_.comm = "llama-server";
+    sample_.comm = "start-seat";
     sample_.status.anon_bytes = 4 << 20;
     sample_.status.file_bytes = 0;
     sample_.status.shmem_bytes = 0;
@@ -78,6 +78,16 @@ class SimulatedProcess {
     sample_.status.anon_bytes = (4U << 20U) + static_cast<std::uint64_t>(anon_);
     sample_.read_bytes = static_cast<std::uint64_t>(reads_);
     sample_.stat.minor_faults = static_cast<std::uint64_t>(faults_);
+  }
+
+  /// It is new in its seat, which was watched before.
+  void join() { sample_.joined = true; }
+
+  /// exec(): one thread, no memory, the same identity.
+  void become(const std::string& comm) {
+    sample_.comm = comm;
+    anon_ = 0;
+    std::erase_if(threads_, [](const auto& thread) { return thread.first != 0; });
   }
 
   [[nodiscard]] const ProcessSample& sample() const { return sample_; }
@@ -127,6 +137,11 @@ inline ProcessDoing decoding_doing() {
 
 inline ProcessDoing idle_doing() {
   return {{{0, {0.001, 0.001, 2, 0, 'S', {}}}, {2, {0, 0, 1, 0, 'S', {}}}}, 0, 0, 0};
+}
+
+/// As a shell that waits.
+inline ProcessDoing idle_doing_alone() {
+  return {{{0, {0.001, 0.001, 2, 0, 'S', {}}}}, 0, 0, 0};
 }
 
 /// The main thread sleeps in the kernel.

@@ -75,7 +75,7 @@ TEST(TriageText, SeatAtFaultOnAHostThatIsNotIsNoHealth) {
   report.verdict.judgement.verdict = Verdict::kHealthy;
   EXPECT_TRUE(report.is_fault());
   EXPECT_THAT(to_triage_text(report), StartsWith("SEAT AT FAULT: llama-26b is thrashing"));
-  EXPECT_THAT(to_triage_text(report), HasSubstr("Restart the seat"));
+  EXPECT_THAT(to_triage_text(report), HasSubstr("Restart the seat that hangs"));
 }
 
 TEST(TriageText, TellsAStrangerWhatToDoOnOneScreen) {
@@ -99,6 +99,52 @@ TEST(TriageText, NamesOfUsersCannotForgeALine) {
   const std::string text = to_triage_text(report);
   EXPECT_THAT(text, Not(HasSubstr("\nHEALTHY")));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(TriageText, SeatAtFaultMayBeGoneOrWellByNow) {
+  TriageReport report = thrash();
+  report.verdict.judgement = {};
+  report.verdict.judgement.verdict = Verdict::kHealthy;
+  report.seats.erase(report.seats.begin());
+  EXPECT_THAT(to_triage_text(report), StartsWith("SEAT AT FAULT: llama-26b, now gone;"));
+  report.seats.clear();
+  EXPECT_THAT(to_triage_text(report), StartsWith("SEAT AT FAULT: llama-26b, now gone;"));
+  EXPECT_FALSE(advice_for(report).empty());
+}
+
+TEST(TriageText, SeatThatHangsHasItsAdviceWhateverTheHostHas) {
+  TriageReport report = thrash();
+  report.verdict.judgement.verdict = Verdict::kGpuMemoryExhausted;
+  report.seats[0].state = SeatState::kBlocked;
+  const std::string text = to_triage_text(report);
+  EXPECT_THAT(text, HasSubstr("Restart the seat that hangs"));
+  EXPECT_THAT(text, HasSubstr("Do not run ps aux"));
+  report.seats[0].state = SeatState::kIoStarved;
+  EXPECT_THAT(to_triage_text(report), Not(HasSubstr("Restart the seat")));
+}
+
+TEST(TriageText, KeepsToOneScreenWhateverThereIs) {
+  TriageReport report = thrash();
+  const std::string name(220, 'x');
+  report.seats.resize(500, report.seats[0]);
+  for (TriageSeat& seat : report.seats) {
+    seat.name = name;
+    seat.since = report.now - hours(24 * 120);
+  }
+  report.verdict.safe.resize(500, name);
+  report.verdict.unproven.resize(500, name);
+  report.pools.resize(40, report.pools[0]);
+  report.events.resize(99, {name, 123456789, report.now - hours(24 * 1200)});
+  report.verdict.not_known.resize(99, "what " + name + " does");
+  report.verdict.judgement.doubts.resize(99, "seat " + name + " is blocked");
+  Evidence evidence = report.verdict.judgement.evidence[0];
+  evidence.what = "seat " + name + ": thrashes";
+  report.verdict.judgement.evidence.resize(99, evidence);
+  const auto lines = lines_of(to_triage_text(report));
+  EXPECT_LE(lines.size(), 130U);
+  for (const std::string& line : lines) {
+    EXPECT_LE(line.size(), 80U) << line;
+  }
 }
 
 TEST(TriageText, ManySeatsAreCut) {

@@ -25,7 +25,7 @@ class HostVerdict : public testing::Test {
     evidence_.has_kfd = true;
     evidence_.kernel_log = &log_;
     evidence_.memory_stalled = 0;
-    evidence_.seats["llama"] = {SeatState::kIdle, now_ - minutes(10), {}};
+    evidence_.seats["llama"] = {SeatState::kIdle, now_ - minutes(10), {}, true};
   }
 
   void say(const std::string& message, seconds ago) {
@@ -131,20 +131,46 @@ TEST_F(HostVerdict, HogsOfAnotherDriverAreNone) {
 TEST_F(HostVerdict, SeatThatThrashesIsEnough) {
   Evidence reason;
   reason.what = "mmap_lock held";
-  evidence_.seats["wedged"] = {SeatState::kThrashing, now_ - minutes(52), {reason}};
-  evidence_.seats["busy"] = {SeatState::kComputing, now_ - minutes(1), {}};
-  evidence_.seats["loads"] = {SeatState::kLoading, now_ - minutes(1), {}};
+  evidence_.seats["wedged"] = {SeatState::kThrashing, now_ - minutes(52), {reason}, false};
+  evidence_.seats["busy"] = {SeatState::kComputing, now_ - minutes(1), {}, true};
+  evidence_.seats["older"] = {SeatState::kComputing, now_ - minutes(1), {}, false};
+  evidence_.seats["loads"] = {SeatState::kLoading, now_ - minutes(1), {}, false};
   const HostJudgement host = judge_host(evidence_);
   EXPECT_EQ(host.judgement.verdict, Verdict::kKfdThrash);
   EXPECT_EQ(host.judgement.since, now_ - minutes(52));
   EXPECT_THAT(host.concerned, ElementsAre("wedged"));
   EXPECT_THAT(host.safe, ElementsAre("busy", "llama"));
+  EXPECT_THAT(host.unproven, ElementsAre("older"));
+}
+
+TEST_F(HostVerdict, EvidenceForTheWorstComesFirst) {
+  Evidence first;
+  first.what = "mmap_lock held";
+  Evidence second;
+  second.what = "queues evicted";
+  evidence_.seats["a"] = {SeatState::kThrashing, now_, {first, second}, false};
+  Evidence reads;
+  reads.what = "reads";
+  evidence_.seats["z"] = {SeatState::kIoStarved, now_, {reads}, false};
+  evidence_.memory_stalled = 0.5;
+  const auto evidence = judge_host(evidence_).judgement.evidence;
+  ASSERT_EQ(evidence.size(), 4U);
+  EXPECT_EQ(evidence[0].what, "seat a: mmap_lock held");
+  EXPECT_EQ(evidence[1].what, "seat a: queues evicted");
+  EXPECT_EQ(evidence[2].what, "seat z: reads");
+}
+
+TEST_F(HostVerdict, EventOfTheFutureIsNotRecent) {
+  say("amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!", seconds(10));
+  EXPECT_EQ(verdict(), Verdict::kGpuFault);
+  evidence_.now -= std::chrono::hours(3);  // the clock was set back
+  EXPECT_EQ(verdict(), Verdict::kHealthy);
 }
 
 TEST_F(HostVerdict, StarvedSeatIsStarvation) {
   Evidence reason;
   reason.what = "reads";
-  evidence_.seats["loads"] = {SeatState::kIoStarved, now_ - minutes(3), {reason}};
+  evidence_.seats["loads"] = {SeatState::kIoStarved, now_ - minutes(3), {reason}, false};
   EXPECT_EQ(verdict(), Verdict::kIoStarvation);
   evidence_.memory_stalled = 0.5;
   EXPECT_EQ(verdict(), Verdict::kIoStarvation);
@@ -153,7 +179,7 @@ TEST_F(HostVerdict, StarvedSeatIsStarvation) {
 TEST_F(HostVerdict, SpinAloneIsADoubt) {
   Evidence reason;
   reason.what = "one thread of a load in a loop without system calls";
-  evidence_.seats["wedged"] = {SeatState::kSpinning, now_ - minutes(3), {reason}};
+  evidence_.seats["wedged"] = {SeatState::kSpinning, now_ - minutes(3), {reason}, false};
   const HostJudgement host = judge_host(evidence_);
   EXPECT_EQ(host.judgement.verdict, Verdict::kHealthy);
   EXPECT_THAT(host.concerned, ElementsAre("wedged"));

@@ -41,6 +41,15 @@ class Watch {
     }
   }
 
+  /// It became one of the seat while the seat was watched.
+  void join() { process_.join(); }
+
+  /// exec(): the process is another program from now on.
+  void become(const std::string& comm) { process_.become(comm); }
+
+  /// Nobody looks at it for so long.
+  void look_away(Seconds length, const ProcessDoing& doing) { process_.run(length, doing); }
+
   [[nodiscard]] std::optional<SeatState> state() const { return tracker_.state(); }
 
   [[nodiscard]] const ProcessStateTracker& tracker() const { return tracker_; }
@@ -109,6 +118,24 @@ std::vector<Scenario> scenarios() {
     crowded.threads[0] = {0.6, 0.001, 0.1, 0.399, 'R', {}};
     watch.play(kLong, crowded);
   });
+  add("the recorded spin in a storm, behind a wrapper that waited", S::kThrashing,
+      [](Watch& watch) {
+        watch.play(seconds(70), idle_doing_alone(), storm);
+        watch.become("llama-server");
+        load(watch, 40, 0.3 * kGigabyte, storm);
+        watch.play(kLong, spinning_doing(), storm);
+      });
+  add("spin behind a wrapper that waited", S::kSpinning, [](Watch& watch) {
+    watch.play(seconds(70), idle_doing_alone());
+    watch.become("llama-server");
+    load(watch, 40);
+    watch.play(kLong, spinning_doing());
+  });
+  add("spin of a server that waited for its model", S::kSpinning, [](Watch& watch) {
+    watch.play(seconds(300), idle_doing());
+    load(watch, 40);
+    watch.play(kLong, spinning_doing());
+  });
   add("asleep in KFD's ioctl in a storm", S::kThrashing, [](Watch& watch) {
     load(watch, 20, 0.3 * kGigabyte, storm);
     watch.play(seconds(900), asleep_doing(TaskWait::kKfd), storm);
@@ -176,6 +203,36 @@ std::vector<Scenario> scenarios() {
     load(watch, 195, 0.1 * kGigabyte, storm);
     watch.play(seconds(600), decoding_doing(), storm);
   });
+  add("healthy load by a pegged thread while kworkers are busy", S::kLoading, [](Watch& watch) {
+    ProcessDoing pegged = loading_doing(0.5 * kGigabyte);
+    pegged.threads[0] = {0.5, 0.49, 0, 0, 'R', {}};
+    watch.play(seconds(195), pegged, kworker_storm);
+    watch.play(seconds(600), decoding_doing(), kworker_storm);
+  });
+  add("slow load of which the service may not see what it waits for", S::kLoading,
+      [](Watch& watch) {
+        ProcessDoing slow = loading_doing(90e6);
+        slow.threads[0] = {0.05, 0.1, 300, 0, 'D', TaskWait::kOther};
+        watch.play(seconds(195), slow);
+        watch.play(seconds(600), decoding_doing());
+      });
+  add("load that is swapped in", S::kLoading, [](Watch& watch) {
+    ProcessDoing slow = loading_doing(100e6);
+    slow.threads[0] = {0.05, 0.1, 300, 0, 'D', TaskWait::kMemory};
+    watch.play(seconds(195), slow);
+  });
+  add("load that sleeps in KFD and goes on", S::kLoading, [](Watch& watch) {
+    ProcessDoing slow = loading_doing(100e6);
+    slow.threads[0] = {0.05, 0.1, 300, 0, 'D', TaskWait::kKfd};
+    watch.play(seconds(195), slow);
+  });
+  add(
+      "server that pages its experts in, since before the watch", S::kComputing,
+      [](Watch& watch) {
+        ProcessDoing paging{{{0, {0.15, 0.06, 100, 0, 'D', TaskWait::kIo}}}, 0, 50e6, 100};
+        watch.play(seconds(600), paging);
+      },
+      Seconds(1e6));
   add(
       "server that decodes for days", S::kComputing,
       [](Watch& watch) { watch.play(kLong, decoding_doing()); }, Seconds(1e6));
@@ -195,6 +252,21 @@ std::vector<Scenario> scenarios() {
     watch.play(seconds(120), idle_doing());
     watch.play(kLong, spinning_doing());
   });
+  add("first prompt of some minutes, a moment after the load", S::kLoading, [](Watch& watch) {
+    load(watch, 30);
+    watch.play(seconds(20), idle_doing());
+    ProcessDoing prompt = spinning_doing();
+    prompt.threads[0].voluntary_switches = 0.4;
+    watch.play(seconds(300), prompt);
+  });
+  add(
+      "process that opens the GPU late, loads, and spins", S::kSpinning,
+      [](Watch& watch) {
+        watch.join();
+        load(watch, 40);
+        watch.play(kLong, spinning_doing());
+      },
+      Seconds(35));
   add("inference on sixteen CPUs", S::kLoading, [](Watch& watch) {
     load(watch, 40);
     ProcessDoing busy;
@@ -288,6 +360,62 @@ TEST(SeatState, ThatEndsAndComesBackIsNotLeft) {
   EXPECT_EQ(watch.tracker().since(), seconds(10));
   watch.play(seconds(40), idle_doing());
   EXPECT_EQ(watch.state(), SeatState::kIdle);
+}
+
+TEST(SeatState, IsServingByProofAlone) {
+  const auto serves = [](Watch& watch) { return watch.tracker().phase() == LoadPhase::kServed; };
+  Watch healthy;
+  load(healthy, 71);
+  healthy.play(seconds(120), decoding_doing());
+  EXPECT_TRUE(serves(healthy));
+
+  Watch spin(Seconds(1e6));  // since before the watch: it is taken for one that computes
+  spin.play(seconds(600), spinning_doing(), storm);
+  EXPECT_EQ(spin.state(), SeatState::kComputing);
+  EXPECT_FALSE(serves(spin));
+  spin.play(seconds(600), spinning_doing());
+  EXPECT_FALSE(serves(spin));
+  spin.play(seconds(120), idle_doing());
+  EXPECT_TRUE(serves(spin));
+
+  Watch asleep;  // a load that hangs without CPU
+  load(asleep, 20, 0.3 * kGigabyte, storm);
+  asleep.play(seconds(600), idle_doing(), storm);
+  EXPECT_EQ(asleep.state(), SeatState::kIdle);
+  EXPECT_FALSE(serves(asleep));
+
+  Watch stopped;
+  load(stopped, 20);
+  stopped.play(seconds(600), {{{0, {0, 0, 0, 0, 'T', {}}}, {1, {0, 0, 0, 0, 'T', {}}}}, 0, 0, 0});
+  EXPECT_FALSE(serves(stopped));
+
+  Watch polled;  // a load that hangs, behind a proxy that asks for its health all the time
+  load(polled, 40, 0.3 * kGigabyte, storm);
+  ProcessDoing spinning = spinning_doing();
+  spinning.threads[1] = {0, 0, 30, 0, 'S', {}};
+  polled.play(seconds(600), spinning, storm);
+  EXPECT_FALSE(serves(polled));
+}
+
+TEST(SeatState, OneSampleAfterAGapIsNoSleepInKfd) {
+  Watch watch;
+  load(watch, 40, 0.3 * kGigabyte, storm);
+  watch.look_away(seconds(300), idle_doing());
+  watch.play(seconds(5), asleep_doing(TaskWait::kKfd), storm);
+  EXPECT_NE(watch.state(), SeatState::kThrashing);
+}
+
+TEST(SeatState, LoadingEndsWhereNothingGrows) {
+  Watch watch;
+  load(watch, 40);
+  ProcessDoing faulting = spinning_doing();
+  faulting.faults = 500;
+  for (int i = 0; i < 10; ++i) {
+    watch.play(seconds(45), spinning_doing());
+    watch.play(seconds(5), faulting);
+  }
+  EXPECT_EQ(watch.state(), SeatState::kComputing);
+  EXPECT_EQ(watch.tracker().phase(), LoadPhase::kCold);
 }
 
 TEST(SeatState, HasItsReasons) {

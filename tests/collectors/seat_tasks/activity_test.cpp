@@ -141,7 +141,7 @@ TEST(ProcessHistory, SleepLastsWhileEverySampleHasIt) {
   EXPECT_EQ(history.activity().blocked, Seconds(35));
   EXPECT_EQ(history.activity().blocked_on, TaskWait::kKfd);
   EXPECT_EQ(history.activity().blocked_threads.at(0), 1U);
-  EXPECT_GE(history.activity().pegged_or_in_kfd, Seconds(40));
+  EXPECT_EQ(history.activity().pegged_or_in_kfd, Seconds(35));
   play(history, process, seconds(5), idle_doing());
   EXPECT_EQ(history.activity().blocked, Seconds(0));
   EXPECT_EQ(history.activity().pegged_or_in_kfd, Seconds(0));

@@ -26,6 +26,7 @@ TEST(SurvivingSum, NeverFallsAndCountsNothingTwice) {
   EXPECT_EQ(total({{main, 11}}, {main}), 17U);                       // it ended,
   EXPECT_EQ(total({{main, 11}, {worker, 6}}, {main, worker}), 17U);  // as it seemed
   EXPECT_EQ(total({{main, 12}, {{42, 999}, 3}}, {main, {42, 999}}), 21U);  // its id used again
+  EXPECT_EQ(total({{main, 2}, {{42, 999}, 3}}, {main, {42, 999}}), 23U);   // it began anew
 }
 
 /// A thread as its files show it.

@@ -270,8 +270,9 @@ Families page_of(const CollectorHost& host) {
       }
       if (auto snapshot = spec.make(host.context(std::string(spec.name)))->collect()) {
         parts.push_back(snapshot->families);
-        host.store->put(spec.name, {std::make_shared<const Snapshot>(*std::move(snapshot)),
-                                    host.clock->now(), std::chrono::steady_clock::now()});
+        host.store->put(spec.name,
+                        {std::make_shared<const Snapshot>(*std::move(snapshot)), host.clock->now(),
+                         std::chrono::steady_clock::now(), spec.period});
       }
     }
   }
