@@ -1,5 +1,7 @@
 #include "collectors/seat_config/server_config.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <span>
@@ -120,6 +122,28 @@ void tell_model(ToldConfig& told, std::string_view value) {
 
 void tell_port(ToldConfig& told, std::string_view value) {
   told.port = parse_number<std::uint16_t>(value);
+  told.port_unreadable = !told.port;
+}
+
+void tell_host(ToldConfig& told, std::string_view value) {
+  static constexpr std::array<std::string_view, 5> kLocal{"localhost", "0.0.0.0", "::", "::1",
+                                                          "[::1]"};
+  in_addr address{};
+  const bool is_loopback =
+      value.starts_with("127.") && inet_pton(AF_INET, std::string(value).c_str(), &address) == 1;
+  if (is_loopback || std::find(kLocal.begin(), kLocal.end(), value) != kLocal.end()) {
+    told.host = ListenHost::kLocal;
+  } else {
+    told.host = value.ends_with(".sock") ? ListenHost::kUnixSocket : ListenHost::kElsewhere;
+  }
+}
+
+void tell_api_prefix(ToldConfig& told, std::string_view value) {
+  told.api_prefix = value;
+}
+
+void tell_tls(ToldConfig& told, std::string_view value) {
+  told.tls = told.tls || !value.empty();
 }
 
 void tell_userptr(ToldConfig& told, std::string_view value) {
@@ -141,6 +165,10 @@ struct Key {
 constexpr std::array kLlamaOptions{Key{"-m", tell_model, {}},
                                    Key{"--model", tell_model, {}},
                                    Key{"--port", tell_port, {}},
+                                   Key{"--host", tell_host, {}},
+                                   Key{"--api-prefix", tell_api_prefix, {}},
+                                   Key{"--ssl-key-file", tell_tls, {}},
+                                   Key{"--ssl-cert-file", tell_tls, {}},
                                    Key{"--mmap", tell_mmap, "1"},
                                    Key{"--no-mmap", tell_mmap, "0"},
                                    Key{"--mlock", tell_mlock, "1"},
@@ -167,6 +195,10 @@ constexpr std::array kVllmOptions{Key{"--port", tell_port, {}}};
 
 constexpr std::array kVariables{Key{"LLAMA_ARG_MODEL", tell_model, {}},
                                 Key{"LLAMA_ARG_PORT", tell_port, {}},
+                                Key{"LLAMA_ARG_HOST", tell_host, {}},
+                                Key{"LLAMA_ARG_API_PREFIX", tell_api_prefix, {}},
+                                Key{"LLAMA_ARG_SSL_KEY_FILE", tell_tls, {}},
+                                Key{"LLAMA_ARG_SSL_CERT_FILE", tell_tls, {}},
                                 Key{"LLAMA_ARG_MMAP", tell_mmap, {}},
                                 Key{"LLAMA_ARG_NO_MMAP", tell_no_mmap, {}},
                                 Key{"LLAMA_ARG_MLOCK", tell_mlock, {}},
@@ -262,6 +294,31 @@ Setting decide(const std::optional<Setting>& option, const std::optional<ToldCon
   return environment ? ((*environment).*member).value_or(otherwise) : Setting::kUnknown;
 }
 
+/// Whether a URL can have it before a path as it is.
+bool is_prefix(std::string_view text) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/-._~").find(c) != std::string_view::npos;
+  };
+  return text.empty() || (text.starts_with('/') && text.size() <= kMaxFileName &&
+                          std::all_of(text.begin(), text.end(), fits));
+}
+
+HttpAddress to_http_address(const ToldConfig& told, const ToldConfig& environment) {
+  HttpAddress address;
+  address.host = told.host.value_or(environment.host.value_or(ListenHost::kLocal));
+  address.tls = told.tls || environment.tls;
+  const ToldConfig& teller = told.port || told.port_unreadable ? told : environment;
+  if (teller.port_unreadable || teller.port == 0) {
+    address.port.reset();
+  } else {
+    address.port = teller.port.value_or(HttpAddress::kDefaultPort);
+  }
+  const std::string prefix = told.api_prefix.value_or(environment.api_prefix.value_or(""));
+  address.prefix = is_prefix(prefix) ? std::optional(prefix) : std::nullopt;
+  return address;
+}
+
 void add_llama_server(ServerConfig& config, const ToldConfig& told,
                       const std::optional<ToldConfig>& environment) {
   const auto setting = [&](std::optional<Setting> ToldConfig::*member, Setting otherwise) {
@@ -279,6 +336,9 @@ void add_llama_server(ServerConfig& config, const ToldConfig& told,
   }
   if (environment && !told.port) {
     config.port = environment->port;
+  }
+  if (environment) {
+    config.http = to_http_address(told, *environment);
   }
 }
 
@@ -321,6 +381,10 @@ ToldConfig parse_environment(std::string_view environ) {
     told.cpu_offload = one.cpu_offload;
     told.model = one.model ? one.model : told.model;
     told.port = one.port ? one.port : told.port;
+    told.port_unreadable = told.port_unreadable || one.port_unreadable;
+    told.host = one.host ? one.host : told.host;
+    told.api_prefix = one.api_prefix ? one.api_prefix : told.api_prefix;
+    told.tls = told.tls || one.tls;
     agree(told.mmap, one.mmap);
     agree(told.mlock, one.mlock);
     agree(told.direct_io, one.direct_io);
@@ -341,6 +405,7 @@ ServerConfig combine(const std::optional<ServerArguments>& command_line,
     return config;
   }
   const ToldConfig& told = command_line->told;
+  config.program = command_line->program;
   config.mmap = told.mmap.value_or(Setting::kUnknown);
   config.mlock = told.mlock.value_or(Setting::kUnknown);
   config.model = told.model.value_or("");
