@@ -1,7 +1,5 @@
 #include "collectors/seat_config/server_config.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
@@ -126,16 +124,7 @@ void tell_port(ToldConfig& told, std::string_view value) {
 }
 
 void tell_host(ToldConfig& told, std::string_view value) {
-  static constexpr std::array<std::string_view, 5> kLocal{"localhost", "0.0.0.0", "::", "::1",
-                                                          "[::1]"};
-  in_addr address{};
-  const bool is_loopback =
-      value.starts_with("127.") && inet_pton(AF_INET, std::string(value).c_str(), &address) == 1;
-  if (is_loopback || std::find(kLocal.begin(), kLocal.end(), value) != kLocal.end()) {
-    told.host = ListenHost::kLocal;
-  } else {
-    told.host = value.ends_with(".sock") ? ListenHost::kUnixSocket : ListenHost::kElsewhere;
-  }
+  told.host = parse_listen_host(value);
 }
 
 void tell_api_prefix(ToldConfig& told, std::string_view value) {
@@ -294,16 +283,6 @@ Setting decide(const std::optional<Setting>& option, const std::optional<ToldCon
   return environment ? ((*environment).*member).value_or(otherwise) : Setting::kUnknown;
 }
 
-/// Whether a URL can have it before a path as it is.
-bool is_prefix(std::string_view text) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/-._~").find(c) != std::string_view::npos;
-  };
-  return text.empty() || (text.starts_with('/') && text.size() <= kMaxFileName &&
-                          std::all_of(text.begin(), text.end(), fits));
-}
-
 HttpAddress to_http_address(const ToldConfig& told, const ToldConfig& environment) {
   HttpAddress address;
   address.host = told.host.value_or(environment.host.value_or(ListenHost::kLocal));
@@ -315,7 +294,7 @@ HttpAddress to_http_address(const ToldConfig& told, const ToldConfig& environmen
     address.port = teller.port.value_or(HttpAddress::kDefaultPort);
   }
   const std::string prefix = told.api_prefix.value_or(environment.api_prefix.value_or(""));
-  address.prefix = is_prefix(prefix) ? std::optional(prefix) : std::nullopt;
+  address.prefix = is_url_prefix(prefix) ? std::optional(prefix) : std::nullopt;
   return address;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "collectors/seat_config/http_address.h"
+
 namespace apu {
 
 /// What a process was told of a switch.
@@ -24,25 +26,6 @@ enum class ServerProgram {
   kLlamaServer,   ///< llama.cpp's, whose options have a name in the environment, too
   kOllamaRunner,  ///< "ollama runner": some of llama.cpp's options, with defaults of its own
   kVllm,          ///< its port alone
-};
-
-/// What a server was told to listen on.
-enum class ListenHost {
-  kLocal,       ///< loopback, or all addresses
-  kElsewhere,   ///< another address, or a name that only a resolver knows
-  kUnixSocket,  ///< a path that ends in ".sock"
-};
-
-/// Where a llama-server answers HTTP, by what it was told and its defaults.
-struct HttpAddress {
-  ListenHost host = ListenHost::kLocal;
-  std::optional<std::uint16_t> port = kDefaultPort;  ///< absent: unreadable, or the kernel chose it
-  std::optional<std::string> prefix = "";  ///< before each path; absent where it is none of a URL
-  bool tls = false;
-
-  static constexpr std::uint16_t kDefaultPort = 8080;
-
-  bool operator==(const HttpAddress&) const = default;
 };
 
 /// What a model server was told that decides how its memory is held, and where it can be asked.
