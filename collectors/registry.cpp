@@ -20,6 +20,7 @@
 #include "collectors/pressure.h"
 #include "collectors/process.h"
 #include "collectors/seat_config/seat_config.h"
+#include "collectors/seat_health/seat_health.h"
 #include "collectors/seat_tasks/seat_tasks.h"
 #include "collectors/seats/seats.h"
 #include "collectors/service_users/service_users.h"
@@ -88,13 +89,17 @@ std::span<const CollectorSpec> all_collectors() {
       CollectorSpec{"seat_config", true, seconds(30), seconds(20), OnScrape::kUseNewest,
                     "What the processes of the seats were told: mmap, mlock, offload to the CPU",
                     seat_config_metrics(), make_seat_config_collector, 2},
+      CollectorSpec{"seat_health", false, seconds(30), seconds(10), OnScrape::kUseNewest,
+                    "Whether the llama-servers of the seats are ready, their slots and tokens, "
+                    "asked over HTTP on loopback",
+                    seat_health_metrics(), make_seat_health_collector, 3},
       CollectorSpec{"seat_tasks", true, seconds(5), seconds(4), OnScrape::kUseNewest,
                     "What the processes of the seats do: CPU time, faults, waits",
                     seat_tasks_metrics(), make_seat_tasks_collector, 2},
       CollectorSpec{
           "seats", true, seconds(5), seconds(2), OnScrape::kUseNewest,
           "What each seat does, what it holds on the GPUs, and what of it its cgroup does not see",
-          seats_metrics(), make_seats_collector, 3},
+          seats_metrics(), make_seats_collector, 4},
       CollectorSpec{"service_users", true, seconds(300), seconds(30), OnScrape::kUseNewest,
                     "Whether the users of seats' units reach their homes, and linger",
                     service_users_metrics(), make_service_users_collector, 3},
@@ -106,7 +111,7 @@ std::span<const CollectorSpec> all_collectors() {
                     make_units_collector, 2},
       CollectorSpec{"verdict", true, seconds(5), seconds(2), OnScrape::kUseNewest,
                     "What is wrong with the host, by the facts of all others", verdict_metrics(),
-                    make_verdict_collector, 4},
+                    make_verdict_collector, 5},
   };
   return kCollectors;
 }

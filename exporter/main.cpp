@@ -14,6 +14,7 @@
 #include "exporter/commands/serve.h"
 #include "exporter/commands/triage.h"
 #include "exporter/guarded_helper.h"
+#include "exporter/http_client.h"
 #include "exporter/log.h"
 #include "exporter/options.h"
 #include "exporter/thread.h"
@@ -88,6 +89,7 @@ int main(int argc, char** argv) {
   }
   apu::prepare_descriptors();
   apu::use_small_thread_stacks();
+  apu::prepare_http_client();
   apu::log::start(options.log_level, options.log_format);
   try {
     return leave(run(command, options));

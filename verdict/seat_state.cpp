@@ -111,11 +111,17 @@ Reasons blocked(const ProcessEvidence& evidence) {
 
 Reasons stalled(const ProcessEvidence& evidence) {
   Reasons reasons;
-  if (evidence.health && evidence.health->ready && evidence.health->without_token &&
-      *evidence.health->without_token >= kNoToken) {
-    add(reasons, "slot busy without a token",
-        "for " + seconds_text(*evidence.health->without_token),
+  if (!evidence.health || !evidence.health->ready) {
+    return reasons;
+  }
+  const HealthEvidence& health = *evidence.health;
+  if (health.without_token.value_or(Seconds(0)) >= kNoToken) {
+    add(reasons, "slot busy without a token", "for " + seconds_text(*health.without_token),
         "at least " + seconds_text(kNoToken), "/slots");
+  }
+  if (health.unanswered.value_or(Seconds(0)) >= kNoAnswer) {
+    add(reasons, "busy server does not tell of its slots",
+        "for " + seconds_text(*health.unanswered), "at least " + seconds_text(kNoAnswer), "/slots");
   }
   return reasons;
 }

@@ -53,8 +53,11 @@ constexpr std::chrono::seconds kStuckLoad{60};
 /// Disk sleep of a healthy host ends sooner.
 constexpr std::chrono::seconds kBlockedSleep{30};
 
-/// Longer than any prompt takes to its first token.
+/// Longer than most prompts take to their first token; newer servers tell how far they are in one.
 constexpr std::chrono::seconds kNoToken{120};
+
+/// A server tells of its slots between two batches: ten probes in a row do not all fall into one.
+constexpr std::chrono::seconds kNoAnswer{300};
 
 /// Share of the time in which all of the seat's tasks wait for storage.
 constexpr double kIoFull = 0.2;
@@ -109,7 +112,9 @@ struct SmiEvidence {
 /// What a seat's health probe tells.
 struct HealthEvidence {
   bool ready = false;
-  std::optional<std::chrono::duration<double>> without_token;  ///< while a slot was busy
+  std::optional<std::chrono::duration<double>> without_token{};  ///< while a slot was busy
+  /// For how long it has not told of its slots, of which one was busy when it last did.
+  std::optional<std::chrono::duration<double>> unanswered{};
 };
 
 /// Evidence of the host, which tells that there is a storm and not whose.

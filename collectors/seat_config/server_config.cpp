@@ -129,6 +129,19 @@ void tell_nothing(ToldConfig& /*told*/, std::string_view /*value*/) {}
 
 void tell_port(ToldConfig& told, std::string_view value) {
   told.port = parse_number<std::uint16_t>(value);
+  told.port_unreadable = !told.port;
+}
+
+void tell_host(ToldConfig& told, std::string_view value) {
+  told.host = parse_listen_host(value);
+}
+
+void tell_api_prefix(ToldConfig& told, std::string_view value) {
+  told.api_prefix = value;
+}
+
+void tell_tls(ToldConfig& told, std::string_view value) {
+  told.tls = told.tls || !value.empty();
 }
 
 void tell_userptr(ToldConfig& told, std::string_view value) {
@@ -151,10 +164,13 @@ constexpr std::array kLlamaOptions{Key{"--api-key", tell_nothing, {}},
                                    Key{"--api-key-file", tell_nothing, {}},
                                    Key{"--hf-token", tell_nothing, {}},
                                    Key{"-hft", tell_nothing, {}},
-                                   Key{"--ssl-key-file", tell_nothing, {}},
                                    Key{"-m", tell_model, {}},
                                    Key{"--model", tell_model, {}},
                                    Key{"--port", tell_port, {}},
+                                   Key{"--host", tell_host, {}},
+                                   Key{"--api-prefix", tell_api_prefix, {}},
+                                   Key{"--ssl-key-file", tell_tls, {}},
+                                   Key{"--ssl-cert-file", tell_tls, {}},
                                    Key{"--mmap", tell_mmap, "1"},
                                    Key{"--no-mmap", tell_mmap, "0"},
                                    Key{"--mlock", tell_mlock, "1"},
@@ -181,6 +197,10 @@ constexpr std::array kVllmOptions{Key{"--port", tell_port, {}}};
 
 constexpr std::array kVariables{Key{"LLAMA_ARG_MODEL", tell_model, {}},
                                 Key{"LLAMA_ARG_PORT", tell_port, {}},
+                                Key{"LLAMA_ARG_HOST", tell_host, {}},
+                                Key{"LLAMA_ARG_API_PREFIX", tell_api_prefix, {}},
+                                Key{"LLAMA_ARG_SSL_KEY_FILE", tell_tls, {}},
+                                Key{"LLAMA_ARG_SSL_CERT_FILE", tell_tls, {}},
                                 Key{"LLAMA_ARG_MMAP", tell_mmap, {}},
                                 Key{"LLAMA_ARG_NO_MMAP", tell_no_mmap, {}},
                                 Key{"LLAMA_ARG_MLOCK", tell_mlock, {}},
@@ -276,6 +296,21 @@ Setting decide(const std::optional<Setting>& option, const std::optional<ToldCon
   return environment ? ((*environment).*member).value_or(otherwise) : Setting::kUnknown;
 }
 
+HttpAddress to_http_address(const ToldConfig& told, const ToldConfig& environment) {
+  HttpAddress address;
+  address.host = told.host.value_or(environment.host.value_or(ListenHost::kLocal));
+  address.tls = told.tls || environment.tls;
+  const ToldConfig& teller = told.port || told.port_unreadable ? told : environment;
+  if (teller.port_unreadable || teller.port == 0) {
+    address.port.reset();
+  } else {
+    address.port = teller.port.value_or(HttpAddress::kDefaultPort);
+  }
+  const std::string prefix = told.api_prefix.value_or(environment.api_prefix.value_or(""));
+  address.prefix = is_url_prefix(prefix) ? std::optional(prefix) : std::nullopt;
+  return address;
+}
+
 void add_llama_server(ServerConfig& config, const ToldConfig& told,
                       const std::optional<ToldConfig>& environment) {
   const auto setting = [&](std::optional<Setting> ToldConfig::*member, Setting otherwise) {
@@ -293,6 +328,9 @@ void add_llama_server(ServerConfig& config, const ToldConfig& told,
   }
   if (environment && !told.port) {
     config.port = environment->port;
+  }
+  if (environment) {
+    config.http = to_http_address(told, *environment);
   }
 }
 
@@ -335,6 +373,10 @@ ToldConfig parse_environment(std::string_view environ) {
     told.cpu_offload = one.cpu_offload;
     told.model = one.model ? one.model : told.model;
     told.port = one.port ? one.port : told.port;
+    told.port_unreadable = told.port_unreadable || one.port_unreadable;
+    told.host = one.host ? one.host : told.host;
+    told.api_prefix = one.api_prefix ? one.api_prefix : told.api_prefix;
+    told.tls = told.tls || one.tls;
     agree(told.mmap, one.mmap);
     agree(told.mlock, one.mlock);
     agree(told.direct_io, one.direct_io);
@@ -355,6 +397,7 @@ ServerConfig combine(const std::optional<ServerArguments>& command_line,
     return config;
   }
   const ToldConfig& told = command_line->told;
+  config.program = command_line->program;
   config.mmap = told.mmap.value_or(Setting::kUnknown);
   config.mlock = told.mlock.value_or(Setting::kUnknown);
   config.model = told.model.value_or("");

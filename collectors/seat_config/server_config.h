@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "collectors/seat_config/http_address.h"
+
 namespace apu {
 
 /// What a process was told of a switch.
@@ -18,9 +20,19 @@ enum class Setting {
 /// The label value: "", "default", "false", "true".
 std::string_view to_label(Setting setting);
 
-/// What a model server was told that decides how its memory is held. Command lines and environments
-/// hold secrets: nothing but these keys is ever kept of them.
+/// Which program's options a command line has.
+enum class ServerProgram {
+  kUnknown,       ///< its options are not looked at
+  kLlamaServer,   ///< llama.cpp's, whose options have a name in the environment, too
+  kOllamaRunner,  ///< "ollama runner": some of llama.cpp's options, with defaults of its own
+  kVllm,          ///< its port alone
+};
+
+/// What a model server was told that decides how its memory is held, and where it can be asked.
+/// Command lines and environments hold secrets: nothing but these keys is ever kept of them.
 struct ServerConfig {
+  ServerProgram program = ServerProgram::kUnknown;
+
   Setting mmap = Setting::kUnknown;         ///< the model's file is mapped
   Setting mlock = Setting::kUnknown;        ///< off where nothing asks for it
   Setting cpu_offload = Setting::kUnknown;  ///< tensors are told to stay with the CPU; likewise
@@ -28,16 +40,9 @@ struct ServerConfig {
   Setting xnack = Setting::kUnknown;                  ///< HSA_XNACK
   std::string model;                  ///< the file's name without its path; empty: not known
   std::optional<std::uint16_t> port;  ///< absent where none is told
+  std::optional<HttpAddress> http;    ///< of a llama-server both of whose files could be read
 
   bool operator==(const ServerConfig&) const = default;
-};
-
-/// Which program's options a command line has.
-enum class ServerProgram {
-  kUnknown,       ///< its options are not looked at
-  kLlamaServer,   ///< llama.cpp's, whose options have a name in the environment, too
-  kOllamaRunner,  ///< "ollama runner": some of llama.cpp's options, with defaults of its own
-  kVllm,          ///< its port alone
 };
 
 /// The keys that one source, the command line or the environment, tells; nullopt for one of which
@@ -51,6 +56,10 @@ struct ToldConfig {
   std::optional<Setting> xnack;
   std::optional<std::string> model;
   std::optional<std::uint16_t> port;
+  bool port_unreadable = false;  ///< told, and no number of one
+  std::optional<ListenHost> host;
+  std::optional<std::string> api_prefix;
+  bool tls = false;  ///< a key or a certificate is named
 };
 
 struct ServerArguments {

@@ -98,8 +98,9 @@ class SeatsCollector : public Collector {
     const auto log = fresh_facts<KernelLogFacts>(*store_, "kernel_log");
     const auto kworkers = fresh_facts<KworkersFacts>(*store_, "kworkers");
     const auto mmap_lock = fresh_facts<MmapLockFacts>(*store_, "mmap_lock");
-    const StateInputs state_inputs{cgroup.get(), tasks.get(),    kfd.get(),      inputs.clients,
-                                   log.get(),    kworkers.get(), mmap_lock.get()};
+    const auto health = fresh_facts<SeatHealthFacts>(*store_, "seat_health");
+    const StateInputs state_inputs{cgroup.get(), tasks.get(),    kfd.get(),       inputs.clients,
+                                   log.get(),    kworkers.get(), mmap_lock.get(), health.get()};
     SeatsFacts facts{account_seats(inputs), host_divergence(inputs), unowned_memory(inputs),
                      states_.update(state_inputs, clock_->now(), clock_->monotonic())};
     MetricWriter metrics;

@@ -85,6 +85,13 @@ std::optional<std::uint64_t> io_full_us(const CgroupFacts* cgroup, const std::st
   return std::nullopt;
 }
 
+std::optional<HealthEvidence> health_of(const SeatHealthFacts* health, const ProcessKey& key) {
+  if (health == nullptr || !health->evidence.contains(key)) {
+    return std::nullopt;
+  }
+  return health->evidence.at(key);
+}
+
 }  // namespace
 
 double restore_kworker_seconds(const KworkersFacts& kworkers) {
@@ -168,6 +175,7 @@ void SeatStates::follow_process(const StateInputs& inputs, const std::string& se
   if (const auto full = seats_.at(seat).io_full_us.rate(kIoWindow)) {
     evidence.io_full = *full * kMicroseconds;
   }
+  evidence.health = health_of(inputs.health, facts.key);
   evidence.storm = storm;
   process.tracker.update(std::move(evidence), now);
 }

@@ -14,6 +14,7 @@
 #include "collectors/kworkers.h"
 #include "collectors/mmap_lock.h"
 #include "collectors/recent_series.h"
+#include "collectors/seat_health/prober.h"
 #include "collectors/seat_tasks/seat_tasks.h"
 #include "collectors/seats/accounting.h"
 #include "exporter/clock.h"
@@ -31,6 +32,7 @@ struct StateInputs {
   const KernelLogFacts* kernel_log = nullptr;
   const KworkersFacts* kworkers = nullptr;
   const MmapLockFacts* mmap_lock = nullptr;
+  const SeatHealthFacts* health = nullptr;
 };
 
 /// The state of a seat: of its processes the one that is worst off.

@@ -14,6 +14,7 @@
 #include "collectors/parsers/keyed_numbers.h"
 #include "collectors/parsers/kfd_topology.h"
 #include "collectors/parsers/pid_stat.h"
+#include "collectors/parsers/tcp_listeners.h"
 #include "collectors/parsers/zram.h"
 #include "collectors/pressure.h"
 #include "collectors/seats/place.h"
@@ -41,6 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(apu::parse_pci_id(text));
   apu::Problems problems;
   static_cast<void>(apu::parse_kfd_node(1, text, problems));
+  static_cast<void>(apu::parse_tcp_listener(text, 1, problems));
+  static_cast<void>(apu::parse_socket_link(text));
   static_cast<void>(apu::parse_kfd_mem_limit(text));
   static_cast<void>(apu::parse_ttm_page_pool(text));
   constexpr std::uint64_t kPageBytes = 4096;

@@ -98,10 +98,12 @@ class Secrets(unittest.TestCase):
                  f"--api-key={SECRET}", "--ssl-key-file", f"/{SECRET}/key.pem", "--alias", SECRET,
                  "-hf", f"{SECRET}/repo", "--model-url", f"https://h/{SECRET}?t={SECRET}", SECRET,
                  "--port", SECRET, "-ncmoe", SECRET, "-ot", f"{SECRET}={SECRET}", "-lm", SECRET,
+                 "--api-prefix", f"/{SECRET}", "--host", SECRET, "--ssl-cert-file", SECRET,
                  f"--{SECRET}", "")
     VARIABLES = (f"HF_TOKEN={SECRET}", f"LLAMA_API_KEY={SECRET}", f"LLAMA_ARG_API_KEY={SECRET}",
                  f"LLAMA_ARG_MMAP={SECRET}", f"LLAMA_ARG_MODEL=/{SECRET}/", f"LLAMA_ARG_PORT={SECRET}",
                  f"LLAMA_ARG_LOAD_MODE={SECRET}", f"HSA_XNACK={SECRET}", f"{SECRET}={SECRET}", SECRET,
+                 f"LLAMA_ARG_HOST={SECRET}.sock", f"LLAMA_ARG_API_PREFIX=/{SECRET}",
                  f"HSA_USERPTR_FOR_PAGED_MEM={SECRET}", f"=HSA_XNACK={SECRET}")
 
     def printed_with(self, host):

@@ -181,6 +181,12 @@ std::vector<Scenario> scenarios() {
       evidence.health = HealthEvidence{true, Seconds(121)};
     });
   });
+  add("busy server that tells no more of its slots", S::kStalled, [](Watch& watch) {
+    load(watch, 60);
+    watch.play(seconds(300), polling_doing(), [](ProcessEvidence& evidence) {
+      evidence.health = HealthEvidence{true, std::nullopt, Seconds(300)};
+    });
+  });
   add("load of 13 GB in 10 min from a busy disk", S::kIoStarved, [](Watch& watch) {
     ProcessDoing slow = loading_doing(13e9 / 600);
     slow.threads[0] = {0.05, 0.02, 300, 0, 'D', TaskWait::kIo};

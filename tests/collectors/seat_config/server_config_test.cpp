@@ -25,6 +25,8 @@ ServerConfig llama(std::initializer_list<std::string_view> options,
 
 TEST(ServerConfig, ToldNothingIsDefaultWhereBuildsDifferAndOffWhereTheyDoNot) {
   ServerConfig expected;
+  expected.program = ServerProgram::kLlamaServer;
+  expected.http = HttpAddress{};
   expected.mmap = Setting::kDefault;
   expected.mlock = Setting::kOff;
   expected.cpu_offload = Setting::kOff;
@@ -45,6 +47,49 @@ TEST(ServerConfig, OptionsDecideAndTheLastOneOfAKind) {
   EXPECT_EQ(llama({"--port", "8081"}).port, 8081);
   EXPECT_EQ(llama({"--port", "99999"}).port, std::nullopt);
   EXPECT_EQ(llama({"--port"}).port, std::nullopt);
+}
+
+TEST(ServerConfig, AddressOfALlamaServer) {
+  const HttpAddress defaults = llama({}).http.value();
+  EXPECT_EQ(defaults.port, 8080);
+  EXPECT_EQ(defaults.host, ListenHost::kLocal);
+  EXPECT_EQ(defaults.prefix, "");
+  EXPECT_FALSE(defaults.tls);
+  EXPECT_EQ(llama({"--port", "8081"}, {"LLAMA_ARG_PORT=8082"}).http->port, 8081);
+  EXPECT_EQ(llama({}, {"LLAMA_ARG_PORT=8082"}).http->port, 8082);
+  for (const char* port : {"0", "99999", "x", ""}) {
+    EXPECT_EQ(llama({"--port", port}, {"LLAMA_ARG_PORT=8082"}).http->port, std::nullopt) << port;
+  }
+  EXPECT_EQ(llama({}, {"LLAMA_ARG_PORT=x"}).http->port, std::nullopt);
+  EXPECT_EQ(llama({"--api-prefix", "/a/b-1"}).http->prefix, "/a/b-1");
+  EXPECT_EQ(llama({}, {"LLAMA_ARG_API_PREFIX=/a"}).http->prefix, "/a");
+  for (const char* prefix : {"a", "/a?b", "/a b", "/a#b", "/%61", "@host"}) {
+    EXPECT_EQ(llama({"--api-prefix", prefix}).http->prefix, std::nullopt) << prefix;
+  }
+  EXPECT_TRUE(llama({"--ssl-key-file", "/k"}).http->tls);
+  EXPECT_TRUE(llama({"--ssl-cert-file=/k"}).http->tls);
+  EXPECT_TRUE(llama({}, {"LLAMA_ARG_SSL_KEY_FILE=/k"}).http->tls);
+  EXPECT_FALSE(llama({}, {"LLAMA_ARG_SSL_KEY_FILE="}).http->tls);
+}
+
+TEST(ServerConfig, HostsOfALlamaServer) {
+  const auto host = [](std::string_view value) { return llama({"--host", value}).http->host; };
+  for (const char* local : {"127.0.0.1", "127.1.2.3", "localhost", "0.0.0.0", "::", "::1"}) {
+    EXPECT_EQ(host(local), ListenHost::kLocal) << local;
+  }
+  for (const char* other :
+       {"192.168.1.5", "127.evil.example", "127.0.0.1.example", "2001:db8::1", "host", ""}) {
+    EXPECT_EQ(host(other), ListenHost::kElsewhere) << other;
+  }
+  EXPECT_EQ(host("/run/llama.sock"), ListenHost::kUnixSocket);
+  EXPECT_EQ(llama({}, {"LLAMA_ARG_HOST=192.168.1.5"}).http->host, ListenHost::kElsewhere);
+}
+
+TEST(ServerConfig, AddressIsKnownOfALlamaServerBothOfWhoseFilesWereRead) {
+  const std::string cmdline = with_nuls({"llama-server"});
+  EXPECT_FALSE(parse_server_config(cmdline, std::nullopt, "").http);
+  EXPECT_FALSE(parse_server_config(std::nullopt, "", "").http);
+  EXPECT_FALSE(parse_server_config(with_nuls({"vllm", "--port", "8080"}), "", "").http);
 }
 
 TEST(ServerConfig, LoadModeStandsForBoth) {

@@ -263,7 +263,7 @@ TEST(SeatCounters, NeverFallWhileTheSeatLives) {
 /// The page of all collectors over a host, each stage after the one before.
 Families page_of(const CollectorHost& host) {
   std::vector<Families> parts;
-  for (const unsigned stage : {0U, 1U, 2U, 3U}) {
+  for (const unsigned stage : {0U, 1U, 2U, 3U, 4U}) {
     for (const CollectorSpec& spec : all_collectors()) {
       if (spec.stage != stage) {
         continue;

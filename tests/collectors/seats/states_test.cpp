@@ -118,6 +118,22 @@ TEST_F(SeatStatesTest, HeldLockIsOfItsProcess) {
   EXPECT_EQ(pass(5).state, SeatState::kThrashing);
 }
 
+TEST_F(SeatStatesTest, HealthIsOfItsProcess) {
+  SeatHealthFacts health;
+  health.evidence[{99, 1}] = HealthEvidence{true, seconds(500)};
+  const auto state_with = [&](int time) {
+    tasks_.time = seconds(time);
+    StateInputs inputs{&cgroup_, &tasks_, &kfd_, clients_, nullptr, nullptr, &lock_};
+    inputs.health = &health;
+    return states_.update(inputs, from_unix_seconds(5000 + time), seconds(time)).at("llama").state;
+  };
+  EXPECT_EQ(state_with(0), SeatState::kIdle);
+  health.evidence[kKey] = HealthEvidence{true, seconds(119)};
+  EXPECT_EQ(state_with(5), SeatState::kIdle);
+  health.evidence[kKey] = HealthEvidence{true, seconds(120)};
+  EXPECT_EQ(state_with(10), SeatState::kStalled);
+}
+
 TEST_F(SeatStatesTest, TimeIsCountedByState) {
   pass(0);
   lock_.processes = {kKey};
