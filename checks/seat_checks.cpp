@@ -7,9 +7,12 @@
 #include <set>
 
 #include "collectors/seats/accounting.h"
+#include "exporter/text.h"
 
 namespace apu {
 namespace {
+
+constexpr size_t kNameBytes = 40;
 
 constexpr std::array kUnitChecks{"enabled",      "home_traversable", "unit_loaded",
                                  "stop_timeout", "wants_no_seat",    "no_leftovers"};
@@ -152,6 +155,23 @@ bool has_budget(const SeatCheckInputs& inputs, const std::string& seat) {
   return inputs.budgets != nullptr && inputs.budgets->seats.contains(seat);
 }
 
+// --- its port
+
+void check_port(const SeatCheckInputs& inputs, const std::string& seat, Checks& checks) {
+  if (inputs.ports == nullptr || !inputs.ports->seats.contains(seat)) {
+    return;
+  }
+  const SeatPort& port = inputs.ports->seats.at(seat);
+  checks.push_back(make_check(
+      "port_free", seat, port.held_by_other,
+      fmt::format(
+          "port {} of its server is held by process {} ({}){}, so that it ends as soon as "
+          "it starts",
+          port.port, port.holder, cut_text(port.holder_command, kNameBytes),
+          port.holder_cgroup.empty() ? "" : " in " + cut_text(port.holder_cgroup, 4 * kNameBytes)),
+      fmt::format("who listens on its port {} is not known", port.port)));
+}
+
 void check_unit(const SeatCheckInputs& inputs, const SeatUnit& unit, Checks& checks) {
   const ServiceUser* user = user_of(inputs, unit.seat);
   checks.push_back(check_enabled(unit));
@@ -169,6 +189,7 @@ void check_unit(const SeatCheckInputs& inputs, const SeatUnit& unit, Checks& che
   if (!has_budget(inputs, unit.seat)) {
     check_budget_of_unit(unit, checks);
   }
+  check_port(inputs, unit.seat, checks);
 }
 
 bool is_unit(const Seat& seat) {
@@ -310,6 +331,9 @@ Checks check_seats(const SeatCheckInputs& inputs) {
     }
     if (is_unit(seat) && !told.contains(seat.name)) {
       note_unknown_unit(inputs, seat, checks);
+    }
+    if (!told.contains(seat.name)) {
+      check_port(inputs, seat.name, checks);
     }
     check_seat(inputs, seat, checks);
   }

@@ -5,6 +5,7 @@
 #include "collectors/cgroup/cgroup.h"
 #include "collectors/kfd.h"
 #include "collectors/seat_config/seat_config.h"
+#include "collectors/seat_ports.h"
 #include "collectors/service_users/service_users.h"
 #include "collectors/units/units.h"
 
@@ -19,6 +20,7 @@ struct SeatCheckInputs {
   const BudgetsFacts* budgets = nullptr;
   const SeatConfigFacts* config = nullptr;
   const ServiceUsersFacts* users = nullptr;
+  const SeatPortsFacts* ports = nullptr;
   SeatRules servers;       ///< --seat.pattern
   SeatRules mmap_allowed;  ///< --check.allow-mmap
 };

@@ -58,9 +58,10 @@ class ChecksCollector : public Collector {
     const auto budgets = fresh_facts<BudgetsFacts>(*store_, "budgets");
     const auto config = fresh_facts<SeatConfigFacts>(*store_, "seat_config");
     const auto users = fresh_facts<ServiceUsersFacts>(*store_, "service_users");
+    const auto ports = fresh_facts<SeatPortsFacts>(*store_, "seat_ports");
     const auto kfd = fresh_facts<KfdFacts>(*store_, "kfd");
     return check_seats({cgroup.get(), kfd.get(), units.get(), why_missing("dbus"), budgets.get(),
-                        config.get(), users.get(), servers_, mmap_allowed_});
+                        config.get(), users.get(), ports.get(), servers_, mmap_allowed_});
   }
 
   [[nodiscard]] std::string why_missing(const std::string& source) const {

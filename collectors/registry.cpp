@@ -21,6 +21,7 @@
 #include "collectors/process.h"
 #include "collectors/seat_config/seat_config.h"
 #include "collectors/seat_health/seat_health.h"
+#include "collectors/seat_ports.h"
 #include "collectors/seat_tasks/seat_tasks.h"
 #include "collectors/seats/seats.h"
 #include "collectors/service_users/service_users.h"
@@ -93,6 +94,9 @@ std::span<const CollectorSpec> all_collectors() {
                     "Whether the llama-servers of the seats are ready, their slots and tokens, "
                     "asked over HTTP on loopback",
                     seat_health_metrics(), make_seat_health_collector, 3},
+      CollectorSpec{"seat_ports", true, seconds(30), seconds(10), OnScrape::kUseNewest,
+                    "Whether another process holds the port of a seat's server",
+                    seat_ports_metrics(), make_seat_ports_collector, 3},
       CollectorSpec{"seat_tasks", true, seconds(5), seconds(4), OnScrape::kUseNewest,
                     "What the processes of the seats do: CPU time, faults, waits",
                     seat_tasks_metrics(), make_seat_tasks_collector, 2},

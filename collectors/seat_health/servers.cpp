@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "collectors/parsers/pid_stat.h"
-#include "collectors/report.h"
+#include "collectors/tcp_sockets.h"
 
 namespace apu {
 namespace {
@@ -57,7 +57,7 @@ std::string_view to_text(NotAsked reason) {
 std::vector<HealthTarget> HealthTargets::find(const SeatIndex& index,
                                               const SeatConfigFacts& configs) {
   std::vector<HealthTarget> targets;
-  read_listeners();
+  listeners_ = read_tcp_listeners(procfs_, sources_, kSource).sockets;
   for (const Seat& seat : index.seats) {
     for (const SeatProcess& process : seat.processes) {
       const auto config = configs.processes.find(process.key);
@@ -95,7 +95,7 @@ HealthTarget HealthTargets::locate(const Seat& seat, const ProcessKey& process,
 /// Leaves it empty where the process listens nowhere.
 std::optional<NotAsked> HealthTargets::set_url(HealthTarget& target,
                                                const HttpAddress& address) const {
-  const auto sockets = sockets_of(target.process);
+  const auto sockets = read_sockets_of(procfs_, target.process.pid);
   if (!sockets) {
     return NotAsked::kUnreadable;
   }
@@ -111,34 +111,6 @@ std::optional<NotAsked> HealthTargets::set_url(HealthTarget& target,
     }
   }
   return listens ? std::optional(NotAsked::kOtherListener) : std::nullopt;
-}
-
-std::optional<std::set<std::uint64_t>> HealthTargets::sockets_of(const ProcessKey& process) const {
-  std::set<std::uint64_t> sockets;
-  const Status error = procfs_.for_each_link(
-      fmt::format("{}/fd", process.pid), [&](std::string_view /*name*/, std::string_view target) {
-        if (const auto inode = parse_socket_link(target)) {
-          sockets.insert(*inode);
-        }
-      });
-  return error ? std::nullopt : std::optional(std::move(sockets));
-}
-
-void HealthTargets::read_listeners() {
-  listeners_.clear();
-  for (const char* file : {"self/net/tcp", "self/net/tcp6"}) {
-    Problems problems;
-    int number = 0;
-    const Status error = procfs_.for_each_line(file, [&](std::string_view line) {
-      if (auto listener = parse_tcp_listener(line, ++number, problems)) {
-        listeners_.push_back(*std::move(listener));
-      }
-    });
-    if (error && error->kind != ErrorKind::kNotFound) {  // tcp6: this host has no IPv6
-      sources_.parse_error(kSource, error->message);
-    }
-    report_problems(sources_, kSource, file, problems);
-  }
 }
 
 }  // namespace apu

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,8 +53,6 @@ class HealthTargets {
   [[nodiscard]] HealthTarget locate(const Seat& seat, const ProcessKey& process,
                                     const HttpAddress& address) const;
   std::optional<NotAsked> set_url(HealthTarget& target, const HttpAddress& address) const;
-  [[nodiscard]] std::optional<std::set<std::uint64_t>> sockets_of(const ProcessKey& process) const;
-  void read_listeners();
 
   FileRoot procfs_;
   SourceReporter sources_;

@@ -28,10 +28,11 @@ constexpr std::array<std::string_view, 14> kUnitProperties{"LoadState",
                                                            "ActiveEnterTimestamp",
                                                            "InactiveEnterTimestampMonotonic"};
 
-constexpr std::array<std::string_view, 15> kServiceProperties{
+constexpr std::array<std::string_view, 16> kServiceProperties{
     "NRestarts", "TimeoutStopUSec",     "MainPID",   "ControlGroup",  "User",
     "Group",     "SupplementaryGroups", "Restart",   "Result",        "MemoryMin",
-    "MemoryLow", "MemoryHigh",          "MemoryMax", "MemorySwapMax", "LimitMEMLOCK"};
+    "MemoryLow", "MemoryHigh",          "MemoryMax", "MemorySwapMax", "LimitMEMLOCK",
+    "ExecStart"};
 
 /// Takes values out of what a manager answered, and notes those of a wrong type.
 class PropertyReader {
@@ -120,6 +121,16 @@ void take_states(PropertyReader& reader, UnitFacts& facts) {
   }
 }
 
+/// Of the arguments nothing is kept but what the list of server_config.h allows.
+std::optional<ServerArguments> server_of(const std::vector<std::string>& arguments) {
+  std::string command_line;
+  for (const std::string& argument : arguments) {
+    command_line += argument + '\0';
+  }
+  ServerArguments server = parse_command_line(command_line, "");
+  return server.program == ServerProgram::kUnknown ? std::nullopt : std::optional(server);
+}
+
 void take_settings(PropertyReader& reader, UnitFacts& facts) {
   facts.fragment_path = reader.take_name("FragmentPath");
   facts.drop_in_paths = reader.take_list("DropInPaths");
@@ -134,6 +145,9 @@ void take_settings(PropertyReader& reader, UnitFacts& facts) {
   facts.restart = reader.take_name("Restart");
   facts.stop_timeout = seconds_of(reader.take_number("TimeoutStopUSec"));
   facts.memlock = reader.take_limit("LimitMEMLOCK");
+  if (const auto arguments = reader.take_list("ExecStart")) {
+    facts.server = server_of(*arguments);
+  }
   for (const auto& [limit, property] : {std::pair("min", "MemoryMin"),
                                         {"low", "MemoryLow"},
                                         {"high", "MemoryHigh"},

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectors/cgroup/cgroup_memory.h"
+#include "collectors/seat_config/server_config.h"
 #include "collectors/units/manager.h"
 #include "exporter/clock.h"
 
@@ -38,6 +39,7 @@ struct UnitFacts {
   std::optional<std::vector<std::string>> binds_to;     ///< BindsTo=
   std::optional<std::vector<std::string>> wanted_by;    ///< units that name it in Wants=
   std::optional<std::vector<std::string>> required_by;  ///< likewise in Requires=
+  std::optional<ServerArguments> server;                ///< what ExecStart= tells a model server
   std::optional<std::uint64_t> restarts;      ///< NRestarts, since it was last started by hand
   std::optional<std::uint64_t> main_pid;      ///< absent: it has none now
   std::optional<bool> need_daemon_reload;     ///< its files changed after they were loaded

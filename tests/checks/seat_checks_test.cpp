@@ -43,8 +43,9 @@ class SeatChecksTest : public testing::Test {
   ServerConfig& config() { return config_.processes[{10, 100}]; }
 
   Checks checks() {
-    const SeatCheckInputs inputs{&cgroup_, &kfd_,          &units_,         "", &budgets_, &config_,
-                                 &users_,  {patterns_, 0}, {allow_mmap_, 0}};
+    const SeatCheckInputs inputs{&cgroup_,       &kfd_,           &units_, "",
+                                 &budgets_,      &config_,        &users_, &ports_,
+                                 {patterns_, 0}, {allow_mmap_, 0}};
     return check_seats(inputs);
   }
 
@@ -76,6 +77,7 @@ class SeatChecksTest : public testing::Test {
   BudgetsFacts budgets_;
   SeatConfigFacts config_;
   ServiceUsersFacts users_;
+  SeatPortsFacts ports_;
   std::vector<std::string> patterns_{"llama*"};
   std::vector<std::string> allow_mmap_;
 };
@@ -207,6 +209,16 @@ TEST_F(SeatChecksTest, WithoutAServiceManagerUnitsAreNotKnownAndContainersNotAsk
     EXPECT_TRUE(each.seat == "llama" || each.name == "mmap_off");
   }
   EXPECT_EQ(of_unit, 6U);
+}
+
+TEST_F(SeatChecksTest, PortThatAnotherHoldsFails) {
+  ports_.seats["llama"] = {8080, true, 4711, "llama\x1b", "/user.slice"};
+  EXPECT_THAT(failed(), ElementsAre("port_free"));
+  EXPECT_THAT(check("port_free").why, HasSubstr("process 4711 (llama ) in /user.slice"));
+  ports_.seats["llama"].held_by_other.reset();
+  EXPECT_EQ(check("port_free").result, CheckResult::kUnknown);
+  ports_.seats["llama"].held_by_other = false;
+  EXPECT_EQ(check("port_free").result, CheckResult::kPass);
 }
 
 TEST_F(SeatChecksTest, DesktopIsAskedNothing) {

@@ -47,7 +47,8 @@ Properties typical() {
           {"MemoryHigh", kInfinity},
           {"MemoryMax", kInfinity},
           {"MemorySwapMax", std::uint64_t{0}},
-          {"LimitMEMLOCK", kInfinity}};
+          {"LimitMEMLOCK", kInfinity},
+          {"ExecStart", Texts{"/usr/bin/llama-server", "--api-key", "secret", "--port", "8081"}}};
 }
 
 TEST(ParseUnit, ReadsWhatAServiceHas) {
@@ -74,6 +75,7 @@ TEST(ParseUnit, ReadsWhatAServiceHas) {
   EXPECT_EQ(facts.run_as, "llm");
   EXPECT_EQ(facts.group, "");
   EXPECT_EQ(facts.supplementary_groups, (Texts{"render", "video"}));
+  EXPECT_EQ(facts.server->told.port, 8081);
   EXPECT_EQ(facts.wanted_by, Texts{"multi-user.target"});
   EXPECT_EQ(facts.required_by, Texts{});
   EXPECT_EQ(facts.restart, "on-failure");
