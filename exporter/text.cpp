@@ -45,7 +45,7 @@ std::string take_start(std::string_view& word, size_t bytes) {
   while (end > 1 && is_continuation(word[end])) {
     --end;
   }
-  const std::string start(word.substr(0, end));
+  std::string start(word.substr(0, end));
   word.remove_prefix(end);
   return start;
 }
@@ -175,7 +175,8 @@ void append_wrapped(std::string& out, size_t width, std::string_view first, std:
   bool empty = true;
   for (std::string_view word = take_field(text); !word.empty(); word = take_field(text)) {
     for (const size_t room = width - std::min(width - 1, indent.size()); word.size() > room;) {
-      out += (empty ? line : line + "\n" + indent) + take_start(word, room) + "\n";
+      out.append(line).append(empty ? "" : "\n" + indent);
+      out.append(take_start(word, room)).append("\n");
       line = indent;
       empty = true;
     }
