@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <map>
 
-#include "collectors/kfd.h"
+#include "collectors/kfd_history.h"
 #include "exporter/file_root.h"
 #include "exporter/guarded_reader.h"
 #include "exporter/result.h"

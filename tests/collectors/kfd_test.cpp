@@ -1,7 +1,6 @@
-#include "collectors/kfd.h"
-
 #include <gtest/gtest.h>
 
+#include "collectors/kfd_history.h"
 #include "tests/support/collector_files.h"
 #include "tests/support/collector_host.h"
 #include "tests/support/gpu_tree.h"
