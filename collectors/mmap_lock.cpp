@@ -151,10 +151,8 @@ bool LockSuspects::is_suspect(const ProcessIdentity& process, bool in_disk_sleep
   }
   suspect.cpu_seconds = cpu_seconds;
   suspect.since = now;
-  if (!pegged && !in_disk_sleep) {
-    suspect.waits = 0;
-  }
-  return pegged || in_disk_sleep;
+  // On a busy host one that spins gets less of a core now and then: only an answer clears it.
+  return pegged || in_disk_sleep || suspect.waits > 0;
 }
 
 void LockSuspects::note(const ProcessIdentity& process, LockProbe::Answer answer) {

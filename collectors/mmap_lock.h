@@ -49,14 +49,14 @@ class LockSuspects {
   static constexpr unsigned kProof = 2;
 
   /// Whether `process` is worth a probe: a thread of it is in D, or it took kPegged of a core since
-  /// the last call, `cpu_seconds` being its CPU time so far.
+  /// the last call, `cpu_seconds` being its CPU time so far, or the last probe waited.
   bool is_suspect(const ProcessIdentity& process, bool in_disk_sleep, double cpu_seconds,
                   std::chrono::steady_clock::time_point now);
 
   /// Takes the answer to a probe.
   void note(const ProcessIdentity& process, LockProbe::Answer answer);
 
-  /// Whether kProof probes in a row waited. One that is no longer suspect is no longer held.
+  /// Whether kProof probes in a row waited, and none was answered since.
   [[nodiscard]] bool is_held(const ProcessIdentity& process) const;
 
   /// Forgets processes that are not in `living`.

@@ -40,8 +40,22 @@ TEST(LockSuspects, AreHeldAfterTwoWaitsInARow) {
   EXPECT_FALSE(held_after(Answer::kNotAsked));  // in quarantine: it is not a second wait
   EXPECT_TRUE(held_after(Answer::kWaits));
   EXPECT_TRUE(held_after(Answer::kNotAsked));
-  suspects.is_suspect(kProcess, false, 0, start + seconds(30));
-  EXPECT_FALSE(suspects.is_held(kProcess));  // it goes on
+}
+
+TEST(LockSuspects, AreAskedUntilTheyAnswer) {
+  LockSuspects suspects;
+  const auto start = std::chrono::steady_clock::now();
+  suspects.is_suspect(kProcess, false, 0, start);
+  EXPECT_TRUE(suspects.is_suspect(kProcess, false, 30, start + seconds(30)));
+  suspects.note(kProcess, Answer::kWaits);
+  // It had to share its CPU for a while: the next probe is the second one, and not the first.
+  EXPECT_TRUE(suspects.is_suspect(kProcess, false, 50, start + seconds(60)));
+  suspects.note(kProcess, Answer::kWaits);
+  EXPECT_TRUE(suspects.is_held(kProcess));
+  EXPECT_TRUE(suspects.is_suspect(kProcess, false, 50, start + seconds(90)));
+  suspects.note(kProcess, Answer::kFree);
+  EXPECT_FALSE(suspects.is_held(kProcess));
+  EXPECT_FALSE(suspects.is_suspect(kProcess, false, 50, start + seconds(120)));
 }
 
 TEST(LockSuspects, ThatEndedAreForgotten) {

@@ -184,25 +184,6 @@ class KernelLocks(Scenario, unittest.TestCase):
         self.assertEqual((facts["lock_state"], facts["lock_exit"], facts["holder_exit"]), ("D", "0", "0"))
 
 
-class Seat(Scenario, unittest.TestCase):
-    name = "seat"
-    HELD = 'apu_seat_mmap_lock_held{seat="llama-vm"}'
-
-    def test_budget_is_that_of_the_kernels_memory_controller(self):
-        samples = self.block.metrics["free"]
-        self.assertAlmostEqual(samples['apu_seat_memcg_current_bytes{seat="llama-vm"}'], int(self.block.facts["current"]),
-                               delta=8 << 20)
-        limit = 'apu_seat_memcg_limit_bytes{seat="llama-vm",limit="%s"}'
-        self.assertEqual((samples[limit % "max"], samples[limit % "low"]), (256 << 20, 32 << 20))
-        # system.slice asks for nothing, so that what the unit asks for is void.
-        self.assertEqual(samples['apu_seat_memcg_protection_bytes{seat="llama-vm",limit="low"}'], 0)
-
-    def test_lock_is_held_while_the_kernel_holds_it(self):
-        held = [self.block.metrics[name][self.HELD] for name in ("free", "held", "released")]
-        self.assertEqual(held, [0, 1, 0])
-        self.assertEqual(self.block.facts["exit"], "0")
-
-
 class Units(Scenario, unittest.TestCase):
     name = "units"
 
@@ -239,6 +220,120 @@ class Units(Scenario, unittest.TestCase):
         self.check_samples("service", {self.of("restarts_total", "llama-restarted"): 1,
                                        'apu_source_available{source="dbus"}': 1,
                                        'apu_source_available{source="dbus_user"}': 0})
+
+
+def state_of(samples, seat):
+    """Of a seat; None before it has one."""
+    found = [series for series, value in samples.items()
+             if value == 1 and series.startswith(f'apu_seat_state{{seat="{seat}",')]
+    return re.search('state="(.*)"', found[0])[1] if found else None
+
+
+class Budgets(Scenario, unittest.TestCase):
+    name = "budgets"
+    UNIT = "llama-budget"
+
+    def of_unit(self, name, limit=None):
+        more = f',limit="{limit}"' if limit else ""
+        return f'apu_seat_unit_{name}{{seat="{self.UNIT}",unit="{self.UNIT}"{more}}}'
+
+    def of_seat(self, name, limit=None):
+        more = f',limit="{limit}"' if limit else ""
+        return f'apu_seat_{name}{{seat="{self.UNIT}"{more}}}'
+
+    def test_a_budget_that_is_written_and_not_loaded(self):
+        self.check_samples("without", {self.of_unit("need_daemon_reload"): 0, self.of_seat("budget_missing"): 1})
+        self.check_samples("not_loaded", {
+            self.of_unit("need_daemon_reload"): 1,
+            self.of_seat("budget_missing"): 1,
+            self.of_unit("memory_limit_bytes", "low"): 0,
+            self.of_unit("memory_limit_bytes", "max"): float("inf"),
+            self.of_unit("memory_limit_differs", "max"): 0,  # neither has it
+        })
+
+    def test_one_that_is_void_by_the_slice_above(self):
+        loaded = {self.of_unit("need_daemon_reload"): 0, self.of_seat("budget_missing"): 0,
+                  self.of_unit("memory_limit_bytes", "low"): 32 << 20, self.of_unit("memory_limit_bytes", "max"): 128 << 20,
+                  self.of_unit("memory_limit_differs", "low"): 0, self.of_unit("memory_limit_differs", "max"): 0}
+        self.check_samples("void", loaded | {self.of_seat("protection_voided", "low"): 1,
+                                             self.of_seat("memcg_protection_bytes", "low"): 0,
+                                             self.of_seat("memcg_limit_bytes", "low"): 32 << 20,
+                                             self.of_seat("memcg_limit_bytes", "max"): 128 << 20})
+        self.assertAlmostEqual(self.block.metrics["void"][self.of_seat("memcg_current_bytes")],
+                               int(self.block.facts["current"]), delta=8 << 20)
+        self.check_samples("given", loaded | {self.of_seat("protection_voided", "low"): 0})
+        given = self.block.metrics["given"][self.of_seat("memcg_protection_bytes", "low")]
+        self.assertGreaterEqual(given, 32 << 20)
+
+    def test_one_that_was_changed_behind_the_managers_back(self):
+        self.check_samples("behind_its_back", {
+            self.of_unit("memory_limit_bytes", "max"): 128 << 20,
+            self.of_seat("memcg_limit_bytes", "max"): 64 << 20,
+            self.of_unit("memory_limit_differs", "max"): 1,
+            self.of_unit("memory_limit_differs", "low"): 0,
+        })
+
+    def test_more_than_the_host_has(self):
+        self.check_samples("given", {"apu_budget_overcommitted": 0})
+        self.check_samples("too_much", {"apu_budget_overcommitted": 1, self.of_unit("memory_limit_bytes", "low"): 4 << 30})
+        self.assertGreaterEqual(self.block.metrics["too_much"]["apu_budget_protection_bytes"], 4 << 30)
+
+
+class SwapStorm(Scenario, unittest.TestCase):
+    name = "swap_storm"
+    SEAT = "llama-swaps"
+
+    def test_the_seat_swaps_to_zram_below_its_limit(self):
+        samples = self.block.metrics["storm"]
+        self.check_samples("storm", {f'apu_seat_budget_below_need{{seat="{self.SEAT}",limit="high"}}': 1,
+                                     f'apu_seat_memcg_limit_bytes{{seat="{self.SEAT}",limit="high"}}': 48 << 20})
+        at_least = {f'apu_seat_memory_swapped_bytes{{seat="{self.SEAT}"}}': 32 << 20,
+                    f'apu_seat_memcg_swap_bytes{{seat="{self.SEAT}"}}': 32 << 20,
+                    f'apu_seat_memcg_events_total{{seat="{self.SEAT}",event="high"}}': 100,
+                    f'apu_seat_page_faults_total{{seat="{self.SEAT}",kind="major"}}': 100,
+                    f'apu_seat_pressure_stalled_seconds_total{{seat="{self.SEAT}",resource="memory",kind="some"}}': 0.5,
+                    "apu_swap_out_bytes_total": 64 << 20, "apu_swap_in_bytes_total": 16 << 20}
+        for series, least in at_least.items():
+            self.assertGreaterEqual(samples.get(series, -1), least, series)
+
+    def test_the_host_is_under_memory_pressure_and_no_seat_thrashes(self):
+        self.assertIn("MEMORY PRESSURE", self.block.texts["triage"].splitlines()[0])
+        samples = self.block.metrics["storm"]
+        self.assertNotIn(state_of(samples, self.SEAT), ("thrashing", "spinning", "blocked"))
+
+
+class SeatStates(Scenario, unittest.TestCase):
+    name = "seat_states"
+    SPINS, BLOCKS = "llama-spins", "llama-blocks"
+    HELD = 'apu_seat_mmap_lock_held{seat="llama-spins"}'
+
+    def test_its_exporter_started(self):
+        block = RUN.results["seat_exporter"]
+        self.assertEqual((block.errors, block.late), ([], []))
+
+    def test_a_spin_after_a_load(self):
+        samples = self.block.metrics["told"]
+        self.assertEqual(state_of(samples, self.SPINS), "spinning")
+        spent = f'apu_seat_state_seconds_total{{seat="{self.SPINS}",state="%s"}}'
+        self.assertGreater(samples[spent % "loading"], 1)
+        for state in ("thrashing", "blocked", "io_starved"):
+            self.assertEqual(samples[spent % state], 0, state)
+        self.assertIn(f"seat {self.SPINS} is spinning", self.block.texts["told_triage"])
+
+    def test_a_reader_that_the_kernel_does_not_wake(self):
+        self.assertEqual(self.block.facts["blocked_state"], "D")
+        samples = self.block.metrics["told"]
+        self.assertEqual(state_of(samples, self.BLOCKS), "blocked")
+        self.check_samples("told", {f'apu_seat_blocked_threads{{seat="{self.BLOCKS}",wait="other"}}': 1,
+                                    f'apu_seat_threads{{seat="{self.BLOCKS}",state="disk_sleep"}}': 1})
+
+    def test_a_spin_whose_mmap_lock_is_held_thrashes(self):
+        self.assertEqual(state_of(self.block.metrics["held"], self.SPINS), "thrashing")
+        self.check_samples("held", {'apu_verdict{verdict="kfd_thrash"}': 1, self.HELD: 1})
+        self.assertIn("mmap_lock held", self.block.texts["held_triage"])
+        self.check_samples("told", {self.HELD: 0})
+        self.check_samples("released", {self.HELD: 0})
+        self.assertEqual(self.block.facts["exit"], "0")
 
 
 def main():

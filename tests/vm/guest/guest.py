@@ -40,7 +40,7 @@ class Report:
                 self.line(line)
         self.line("END")
 
-    def wait(self, what, condition):
+    def wait(self, what, condition, pause=0.2):
         """Waits until condition() is true. It goes on without: the host says what was wrong by then."""
         # The run has failed once something was late: the rest shall still be reported in time.
         end = time.monotonic() + (DEADLINE / 6 if self.is_late else DEADLINE)
@@ -49,7 +49,7 @@ class Report:
                 self.is_late = True
                 self.line("LATE", what)
                 return False
-            time.sleep(0.2)
+            time.sleep(pause)
         return True
 
 

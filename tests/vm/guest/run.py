@@ -4,10 +4,16 @@ import sys
 import traceback
 
 import guest
-from scenarios import kernel_lines, kernel_locks, oom_kill, restart, seat, stop_timeout, units
+from scenarios import (budgets, kernel_lines, kernel_locks, oom_kill, restart, seat_states, stop_timeout, swap_storm,
+                       units)
 
-# In this order: "restart" looks for the traces of those before it.
-SCENARIOS = [kernel_lines, oom_kill, stop_timeout, restart, kernel_locks, seat, units]
+# In this order: "restart" looks for the traces of those before it. "seat_states" is the last, as nothing else shall need
+# the CPUs then.
+SCENARIOS = {
+    "kernel_lines": kernel_lines.run, "oom_kill": oom_kill.run, "stop_timeout": stop_timeout.run, "restart": restart.run,
+    "kernel_locks": kernel_locks.run, "seat_exporter": seat_states.start_exporter, "units": units.run,
+    "budgets": budgets.run, "swap_storm": swap_storm.run, "seat_states": seat_states.run,
+}
 JOURNAL_LINES = 400
 
 
@@ -39,8 +45,8 @@ def attempt(report, name, function):
 def main():
     report = guest.Report("/dev/ttyS1")
     attempt(report, "start", start_exporter)
-    for scenario in SCENARIOS:
-        attempt(report, scenario.__name__.rpartition(".")[2], scenario.run)
+    for name, function in SCENARIOS.items():
+        attempt(report, name, function)
     report.line("BEGIN", "end")
     report.text("journal", guest.run("journalctl", "--boot", "--quiet", "--no-hostname",
                                      f"--lines={JOURNAL_LINES}", check=False))
