@@ -213,11 +213,17 @@ std::optional<StateFinding> working_or_not(const ProcessEvidence& evidence) {
                       std::move(reasons)};
 }
 
+/// Whether it was there before the watch, and is so old that what it loaded is loaded.
+bool is_resident(const ProcessEvidence& evidence) {
+  return evidence.phase == LoadPhase::kUnknown && evidence.holds_gpu_memory &&
+         evidence.activity.age.value_or(Seconds(0)) >= kResident;
+}
+
 /// Whether it does nothing at all, and waits for nothing that a load waits for.
 bool sleeps(const ProcessEvidence& evidence) {
   const ProcessActivity& activity = evidence.activity;
   return activity.last && activity.last->process.user + activity.last->process.system < kAsleep &&
-         !activity.stopped && !evidence.storm.is_storm() &&
+         !activity.stopped && (!evidence.storm.is_storm() || is_resident(evidence)) &&
          std::all_of(activity.blocked_threads.begin(), activity.blocked_threads.end(),
                      [](unsigned threads) { return threads == 0; });
 }
@@ -232,7 +238,7 @@ bool does_what_servers_do(const ProcessEvidence& evidence) {
   if (activity.last->hottest.total() < kComputing) {
     return !evidence.storm.is_storm() && activity.blocked == Seconds(0);
   }
-  const bool others_work = evidence.phase == LoadPhase::kCold && !activity.last->others_sleep();
+  const bool others_work = !activity.last->others_sleep();  // they send tokens
   return !activity.loader_pegged ||
          (!evidence.storm.is_storm() && (activity.last->pegged.size() > 1 || others_work));
 }
@@ -331,7 +337,8 @@ void ProcessStateTracker::follow_service(const ProcessEvidence& evidence, Time n
     // The sample before was of its sleep's start.
     asleep_since_ = asleep_since_.value_or(
         now - std::chrono::duration_cast<Time>(evidence.activity.last->length));
-    served_ = served_ || (loaded_ && now - *asleep_since_ >= kServedAsleep);
+    served_ =
+        served_ || ((loaded_ || is_resident(evidence)) && now - *asleep_since_ >= kServedAsleep);
   }
   const bool rests = state_ == SeatState::kComputing || state_ == SeatState::kIdle;
   if (!rests || !does_what_servers_do(evidence)) {

@@ -83,6 +83,10 @@ constexpr std::chrono::seconds kServedAfter{30};
 constexpr std::chrono::seconds kServedAsleep{10};
 constexpr double kAsleep = 0.05;  // of a core
 
+/// No load takes so long that sleeps: one that was there before the watch, holds GPU memory and is
+/// older is resident, whatever goes on beside it.
+constexpr std::chrono::minutes kResident{15};
+
 /// One that was never seen to load: it may wait so long for its model's file.
 constexpr std::chrono::seconds kServedWithoutLoad{600};
 

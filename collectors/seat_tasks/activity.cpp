@@ -179,6 +179,7 @@ void ProcessHistory::add(ProcessSample sample) {
   follow_sleeps(gap);
   look_back();
   activity_.stopped = is_stopped(samples_.back());
+  activity_.age = samples_.back().age;
 }
 
 void ProcessHistory::begin() {

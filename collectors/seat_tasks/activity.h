@@ -97,6 +97,9 @@ struct ProcessActivity {
   /// is known.
   bool watched_from_birth = false;
 
+  /// How old the process is; absent where the boot time is not known.
+  std::optional<Seconds> age;
+
   /// All its threads are stopped, by a signal or a debugger.
   bool stopped = false;
 

@@ -49,6 +49,7 @@ class Program:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
+        self.leave_seat()
         self.process.stdin.close()
         self.process.stdout.close()
 
@@ -56,7 +57,15 @@ class Program:
         """Ends it by the end of its input."""
         self.process.stdin.close()
         self.process.wait(timeout=apu.DEADLINE)
+        self.leave_seat()
         self.process.stdout.close()
+
+    def leave_seat(self):
+        """As the kernel, which has no ended process in a cgroup."""
+        procs = self.seat / "cgroup.procs"
+        if procs.exists():
+            procs.write_text("".join(line for line in procs.read_text().splitlines(keepends=True)
+                                     if os.path.exists(f"/proc/{line.strip()}")))
 
 
 class LiveHost:

@@ -390,6 +390,17 @@ TEST(SeatState, IsServingByProofAlone) {
   EXPECT_EQ(asleep.state(), SeatState::kIdle);
   EXPECT_FALSE(serves(asleep));
 
+  Watch resident(Seconds(1e6));  // since before the watch, and it sleeps in a storm of others
+  const auto holds = [](ProcessEvidence& evidence) {
+    storm(evidence);
+    evidence.holds_gpu_memory = true;
+  };
+  resident.play(seconds(30), idle_doing(), holds);
+  EXPECT_TRUE(serves(resident));
+  Watch young(Seconds(60));  // it may be a load that hangs asleep
+  young.play(seconds(120), idle_doing(), holds);
+  EXPECT_FALSE(serves(young));
+
   Watch stopped;
   load(stopped, 20);
   stopped.play(seconds(600), {{{0, {0, 0, 0, 0, 'T', {}}}, {1, {0, 0, 0, 0, 'T', {}}}}, 0, 0, 0});
