@@ -194,6 +194,7 @@ class Served(Timeline):
             exporter.wait_sample(state % "loading", lambda value: value == 1)
             exporter.wait_sample(state % "spinning", lambda value: value == 1)
             self.assertIn("spinning", exporter.get("/triage").text)
+            self.assertEqual(exporter.stop()[0], 0)
 
 
 if __name__ == "__main__":
