@@ -120,4 +120,5 @@ class Check(unittest.TestCase):
 
 if __name__ == "__main__":
     apu.need_programs("dbus-daemon")
+    units_test.need_bindings()
     unittest.main()

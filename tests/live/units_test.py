@@ -44,6 +44,8 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configurat
 """
 ACTIVATION = "[D-BUS Service]\nName=org.freedesktop.systemd1\nExec=/usr/bin/touch {folder}/activated\n"
 
+SECRET = "kept-to-itself"
+
 STATE = {
     "mode": "answer",
     "units": {
@@ -59,10 +61,20 @@ STATE = {
             "NRestarts": 7, "TimeoutStopUSec": 90000000, "NeedDaemonReload": True, "MainPID": 0,
             "Wants": ["vLLM\\x2db.service"], "Requires": [], "BindsTo": [], "ActiveEnterTimestamp": 1800000000000000,
             "MemoryMin": 0, "MemoryLow": 1 << 30, "MemoryHigh": INFINITY, "MemoryMax": 1 << 40,
-            "MemorySwapMax": INFINITY, "LimitMEMLOCK": INFINITY},
+            "MemorySwapMax": INFINITY, "LimitMEMLOCK": INFINITY,
+            "ExecStart": ["/usr/bin/llama-server", "--api-key", SECRET, "--port", "8080"]},
         "vLLM\\x2db.service": {"TimeoutStopUSec": INFINITY, "Wants": [], "Requires": [], "BindsTo": []},
     },
 }
+
+
+def need_bindings():
+    """The fake manager's."""
+    try:
+        import dbus  # noqa: F401
+        import gi  # noqa: F401
+    except ImportError as error:
+        apu.cannot_run(f"python3-dbus and python3-gi are needed ({error})")
 
 
 def unavailable(reason):
@@ -156,6 +168,15 @@ class Answers(unittest.TestCase):
             self.assertFalse([series for series in samples if "sshd" in series or "llama-named" in series])
             self.assertEqual(samples[AVAILABLE], 1)
             self.assertEqual(samples['apu_parse_errors_total{source="dbus"}'], 0)
+
+    def test_of_a_command_no_secret_is_kept(self):
+        with Bus() as bus, exporter_on(bus.address, "--collector.seat_ports", "--log.level=debug") as exporter:
+            exporter.wait_sample(PASSED, lambda value: value >= 2)
+            self.assertEqual(exporter.samples()['apu_parse_errors_total{source="dbus"}'], 0)
+            for page in ("/metrics", "/triage", "/triage?format=json", "/"):
+                self.assertNotIn(SECRET, exporter.get(page).text)
+            exporter.stop()
+            self.assertNotIn(SECRET, "".join(exporter.log))
 
     def test_it_asks_for_nothing_that_changes_anything(self):
         with Bus() as bus, exporter_on(bus.address) as exporter:
@@ -254,6 +275,13 @@ class Trouble(unittest.TestCase):
             _, seconds = exporter.stop()
             self.assertLess(seconds, 10)
 
+    def test_a_list_without_end_is_refused(self):
+        self.bus.write(units={f"llama-{number}.service": {"load": "loaded", "active": "active", "sub": "running"}
+                              for number in range(4097)})
+        with exporter_on(self.bus.address) as exporter:
+            exporter.wait_sample(unavailable("malformed"), lambda value: value == 1)
+            self.check_that_it_costs_itself_alone(exporter)
+
     def test_no_bus(self):
         with exporter_on(f"unix:path={self.bus.folder}/nothing") as exporter:
             exporter.wait_sample(unavailable("not_found"), lambda value: value == 1)
@@ -262,9 +290,5 @@ class Trouble(unittest.TestCase):
 
 if __name__ == "__main__":
     apu.need_programs("dbus-daemon")
-    try:
-        import dbus  # noqa: F401
-        import gi  # noqa: F401
-    except ImportError as error:
-        apu.cannot_run(f"python3-dbus and python3-gi are needed ({error})")
+    need_bindings()
     unittest.main()

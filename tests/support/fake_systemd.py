@@ -31,6 +31,10 @@ def variant(name, value):
         return dbus.Boolean(value)
     if isinstance(value, int):
         return SIZES.get(name, dbus.UInt64)(value)
+    if name == "ExecStart":
+        command = (value[0], dbus.Array(value, signature="s"), False, *[dbus.UInt64(0)] * 4, dbus.UInt32(0),
+                   dbus.Int32(0), dbus.Int32(0))
+        return dbus.Array([dbus.Struct(command, signature="sasbttttuii")], signature="(sasbttttuii)")
     if isinstance(value, list):
         return dbus.Array(value, signature="s")
     return value
