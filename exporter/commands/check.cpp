@@ -1,11 +1,11 @@
 #include "exporter/commands/check.h"
 
 #include <chrono>
-#include <cstdio>
 #include <string>
 
 #include "collectors/checks.h"
 #include "exporter/assembly.h"
+#include "exporter/commands/output.h"
 #include "exporter/log.h"
 
 namespace apu {
@@ -45,11 +45,7 @@ Outcome check(const Options& options, std::span<const CollectorSpec> known) {
   }
   const Checks checks = make_checks(*exporter->runner);
   const std::string page = options.format == "json" ? to_check_json(checks) : to_check_text(checks);
-  const bool printed =
-      std::fwrite(page.data(), 1, page.size(), stdout) == page.size() && std::fflush(stdout) == 0;
-  if (!printed) {
-    log::error("The checks could not be written to stdout");
-  }
+  const bool printed = print_whole(page, "The checks");
   return {printed ? exit_code(checks) : kNothingKnown, exporter->runner->stop(kStopWait)};
 }
 

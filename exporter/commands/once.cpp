@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <string>
 
 #include "exporter/assembly.h"
+#include "exporter/commands/output.h"
 #include "exporter/log.h"
 
 namespace apu {
@@ -42,11 +42,7 @@ Outcome once(const Options& options, std::span<const CollectorSpec> known) {
   }
   const bool found = found_anything(runner);
   const std::string page = exporter->endpoints->exposition();
-  const bool printed =
-      std::fwrite(page.data(), 1, page.size(), stdout) == page.size() && std::fflush(stdout) == 0;
-  if (!printed) {
-    log::error("The exposition could not be written to stdout");
-  }
+  const bool printed = print_whole(page, "The exposition");
   if (!found) {
     log::error("Nothing could be collected");
   }

@@ -1,11 +1,11 @@
 #include "exporter/commands/triage.h"
 
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <thread>
 
 #include "exporter/assembly.h"
+#include "exporter/commands/output.h"
 #include "exporter/log.h"
 #include "triage/report.h"
 
@@ -54,11 +54,7 @@ Outcome triage(const Options& options, std::span<const CollectorSpec> known) {
   const TriageReport report = make_triage(*exporter->runner->store(), exporter->clock->now());
   const std::string page =
       options.format == "json" ? to_triage_json(report) : to_triage_text(report);
-  const bool printed =
-      std::fwrite(page.data(), 1, page.size(), stdout) == page.size() && std::fflush(stdout) == 0;
-  if (!printed) {
-    log::error("The report could not be written to stdout");
-  }
+  const bool printed = print_whole(page, "The report");
   return {printed ? exit_code(report) : kCannotTell, exporter->runner->stop(kStopWait)};
 }
 
