@@ -222,8 +222,9 @@ TEST_F(GuardedReaderTest, OnceOneHasHungOthersAreWaitedForAQuarterAsLong) {
   }
   tree_.write("last", "a");
   files.push_back(file("last", 99));
-  settings_.file_wait = milliseconds(200);
-  settings_.call_wait = milliseconds(1000);
+  // Six whole waits are more than a call may take; a new helper for each takes its time, too.
+  settings_.file_wait = milliseconds(1000);
+  settings_.call_wait = milliseconds(5000);
   GuardedReader reader = make();
   EXPECT_EQ(*reader.read(files).back(), "a");
   EXPECT_EQ(timeouts(), 6);
