@@ -166,8 +166,8 @@ void pass(benchmark::State& state, int count, int threads) {
   store->put("cgroup", {std::make_shared<const apu::Snapshot>(apu::Snapshot{facts, {}}),
                         clock->now(), std::chrono::steady_clock::now()});
   const apu::SourceReporter sources(std::make_shared<apu::SourceBoard>(), "seat_tasks");
-  const auto collector =
-      apu::make_seat_tasks_collector({apu::make_roots({}), clock, sources, store, "auto", {}, {}});
+  const auto collector = apu::make_seat_tasks_collector(
+      {apu::make_roots({}), clock, sources, store, "auto", {}, {}, {}});
   const auto action = [&] {
     clock->set(clock->now() + std::chrono::seconds(5));  // as many samples are kept as are in use
     const auto snapshot = collector->collect();
